@@ -1,0 +1,130 @@
+"""Seven ways to turn the values of the groups into one number: a table, read from top to bottom."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Literal
+
+import numpy as np
+
+from metrics.reasons import Reason
+from metrics.weights import FloatArray
+
+Alarm = Literal["low", "high"]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Closed interval that a value can lie in; either end may be infinite."""
+
+    low: float
+    high: float
+
+    def __contains__(self, value: float) -> bool:
+        """Whether ``value`` lies inside, with room for the last few bits of rounding."""
+        slack = 1e-12 * max(1.0, abs(value))
+        return self.low - slack <= value <= self.high + slack
+
+    def __str__(self) -> str:
+        low, high = (f"{end:g}" for end in (self.low, self.high))
+        return f"[{low}, {high}" + (")" if self.high == inf else "]")
+
+
+def _mean_gap(values: FloatArray) -> Any:
+    return np.abs(values - values.mean(axis=-1, keepdims=True))
+
+
+def _always_defined(values: FloatArray) -> Reason | None:
+    return None
+
+
+def _needs_positive_max(values: FloatArray) -> Reason | None:
+    return Reason.ALL_ZERO if values.max() == 0 else None
+
+
+def _needs_positive_min(values: FloatArray) -> Reason | None:
+    return _needs_positive_max(values) or (Reason.ZERO_MINIMUM if values.min() == 0 else None)
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """One row of the table.
+
+    ``of`` takes group values, shape (..., groups), and returns shape (...).  ``alarm`` is the side
+    on which the aggregation is unfair, None where neither is.  ``range`` derives the range from
+    that of the group values, [low, high].  ``undefined`` takes defined group values, shape
+    (groups,), and returns the reason why they have no such aggregation, None if they have.
+    """
+
+    name: str
+    formula: str
+    of: Callable[[FloatArray], Any]
+    fairest: float | None
+    alarm: Alarm | None
+    range: Callable[[float, float], Range]
+    undefined: Callable[[FloatArray], Reason | None] = _always_defined
+
+
+AGGREGATIONS: tuple[Aggregation, ...] = (
+    Aggregation(
+        "MinMaxRatio",
+        "min V / max V",
+        lambda values: values.min(axis=-1) / values.max(axis=-1),
+        fairest=1.0,
+        alarm="low",
+        range=lambda low, high: Range(0.0, 1.0),
+        undefined=_needs_positive_max,
+    ),
+    Aggregation(
+        "MaxMinRatio",
+        "max V / min V",
+        lambda values: values.max(axis=-1) / values.min(axis=-1),
+        fairest=1.0,
+        alarm="high",
+        range=lambda low, high: Range(1.0, inf),
+        undefined=_needs_positive_min,
+    ),
+    Aggregation(
+        "MaxMinDiff",
+        "max V - min V",
+        lambda values: np.ptp(values, axis=-1),
+        fairest=0.0,
+        alarm="high",
+        range=lambda low, high: Range(0.0, high - low),
+    ),
+    Aggregation(
+        "MaxAbsDiff",
+        "max |V - mean V|",
+        lambda values: _mean_gap(values).max(axis=-1),
+        fairest=0.0,
+        alarm="high",
+        range=lambda low, high: Range(0.0, high - low),
+    ),
+    Aggregation(
+        "MeanAbsDev",
+        "mean |V - mean V|",
+        lambda values: _mean_gap(values).mean(axis=-1),
+        fairest=0.0,
+        alarm="high",
+        range=lambda low, high: Range(0.0, (high - low) / 2),
+    ),
+    Aggregation(
+        # The plain norm: two equal groups do not score 0, so no side of it is an alarm.
+        "LTwo",
+        "sqrt(sum V^2)",
+        lambda values: np.linalg.norm(values, axis=-1),
+        fairest=None,
+        alarm=None,
+        range=lambda low, high: Range(0.0, inf),
+    ),
+    Aggregation(
+        # Population variance, as the reference computes it; its page prints 1 / (G - 1).
+        "Variance",
+        "mean (V - mean V)^2",
+        lambda values: values.var(axis=-1),
+        fairest=0.0,
+        alarm="high",
+        range=lambda low, high: Range(0.0, (high - low) ** 2 / 4),
+    ),
+)
+BY_NAME: dict[str, Aggregation] = {each.name: each for each in AGGREGATIONS}

@@ -1,0 +1,113 @@
+"""What scores are made of: additive counts of one slice and one attribute, as arrays.
+
+Reading them from a database is the caller's work.  Sums of relevance and click arrive as scaled
+integers (value * UNIT), sums of prefix terms as value * PREFIX_UNIT, so that adding them never
+rounds; the arrays here are those sums divided by the unit, a power of two, which is exact.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import fsum
+
+import numpy as np
+
+from metrics.weights import FloatArray, IntArray
+
+UNIT = 2**60
+PREFIX_UNIT = 2**56
+UNKNOWN = "unknown"
+WHOLE = "all"
+COMPARED = 2
+"""Groups that a comparison needs."""
+
+
+@dataclass(frozen=True)
+class RankHistogram:
+    """Rows counted per group and rank; every array has shape (cells,), sorted by group, then rank.
+
+    ``group`` indexes ``Counts.groups``.  ``relevant`` counts rows of relevance 1, ``judged`` and
+    ``click_known`` rows whose relevance or click is not missing.
+    """
+
+    group: IntArray
+    rank: IntArray
+    rows: IntArray
+    judged: IntArray
+    relevant: IntArray
+    relevance: FloatArray
+    click_known: IntArray
+    click: FloatArray
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """Mixed pairs per group, shape (groups,): lists that hold any, and the sum of shares won."""
+
+    lists: IntArray
+    share: FloatArray
+
+
+@dataclass(frozen=True)
+class PrefixCounts:
+    """NDKL's parts per group, shape (groups,), summed over lists.
+
+    ``entropy``: sum of smoothed p ln p over prefixes, weighted and normalised per list, less its
+    value for an absent group.  ``share``: weighted share of the prefixes.  ``own``: the group's
+    part of the divergence from its list's own mix.
+    """
+
+    entropy: FloatArray
+    share: FloatArray
+    own: FloatArray
+
+
+@dataclass(frozen=True)
+class ItemCounts:
+    """IAA's sums over items, already divided by the unit.
+
+    ``gap`` is the sum over items of |exposure - relevance|; ``share_gap`` the same after scaling
+    exposure and relevance of each list to sum 1, over the ``share_lists`` that have any relevance.
+    """
+
+    gap: float
+    share_gap: float
+    share_lists: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """All counts of one slice and one attribute.
+
+    ``groups`` are in name order and may hold UNKNOWN.  ``binary`` is a fact of the whole batch:
+    every relevance in it is 0 or 1.  ``catalogue`` gives the number of items per group in the item
+    table, ``target`` the share each group should have; None where there is none.
+    """
+
+    lists: int
+    groups: tuple[str, ...]
+    ranks: RankHistogram
+    binary: bool
+    pairs: PairCounts | None = None
+    prefixes: PrefixCounts | None = None
+    items: ItemCounts | None = None
+    catalogue: Mapping[str, int] | None = None
+    target: Mapping[str, float] | None = None
+
+    def total(self, column: str, weight: FloatArray | None = None) -> FloatArray:
+        """Sum of ``column`` of the rank histogram over ranks, optionally weighted, shape (groups,).
+
+        ``weight`` has shape (cells,).  The sum is exactly rounded, so it depends on the counts
+        alone, not on their order or on zeros between them.
+        """
+        values = getattr(self.ranks, column).astype(np.float64)
+        if weight is not None:
+            values = values * weight
+        edges = np.searchsorted(self.ranks.group, np.arange(len(self.groups) + 1)).tolist()
+        cells = values.tolist()
+        return np.array([fsum(cells[a:b]) for a, b in pairwise(edges)])
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The groups that have a name."""
+        return tuple(group for group in self.groups if group != UNKNOWN)

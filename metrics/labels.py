@@ -1,0 +1,88 @@
+"""From a printed label back to what it names: ``AWRF(p=0.1)@10.MaxMinDiff``."""
+
+import re
+from difflib import get_close_matches
+
+from metrics import aggregations, catalogue
+from metrics.base import GroupMetric, Measure, ScoreName
+from metrics.terms import Value
+
+_LABEL = re.compile(
+    r"(?P<name>[A-Za-z][A-Za-z0-9]*)"
+    r"(?:\((?P<given>[^()]*)\))?"
+    r"(?:@(?P<k>[0-9]{1,9}))?"
+    r"(?:\.(?P<aggregation>[A-Za-z]+))?"
+)
+
+
+class LabelError(ValueError):
+    """A label that names no metric; the text says what is wrong and what is nearest."""
+
+
+def _nearest(word: str, words: list[str]) -> str:
+    by_case = {each.casefold(): each for each in words}
+    found = get_close_matches(word.casefold(), list(by_case), n=1, cutoff=0.5)
+    if found:
+        return f"; did you mean {by_case[found[0]]}?"
+    return f"; there are {', '.join(words)}"
+
+
+def _value(text: str) -> Value:
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _given(text: str) -> dict[str, Value]:
+    given: dict[str, Value] = {}
+    for piece in filter(None, (each.strip() for each in text.split(","))):
+        name, equals, value = (part.strip() for part in piece.partition("="))
+        if not equals or not value:
+            raise LabelError(f"{piece!r} is not of the form name=value")
+        if name in given:
+            raise LabelError(f"{name} is given twice")
+        given[name] = _value(value)
+    return given
+
+
+def parse_score(label: str) -> ScoreName:
+    """The score that ``label`` names; without an aggregation, the measure as a whole.
+
+    LabelError names the nearest metric or aggregation when there is no such score.
+
+    >>> parse_score("AWRF(p=0.10).MaxMinDiff").label
+    'AWRF(p=0.1).MaxMinDiff'
+    """
+    match = _LABEL.fullmatch(label.strip())
+    if match is None:
+        raise LabelError(f"{label!r} is not a label; one looks like AWRF(p=0.1)@10.MaxMinDiff")
+    metric = catalogue.BY_NAME.get(match["name"])
+    if metric is None:
+        hint = _nearest(match["name"], list(catalogue.BY_NAME))
+        raise LabelError(f"there is no metric {match['name']}{hint}")
+    try:
+        measure = metric.at(
+            k=int(match["k"]) if match["k"] else None, **_given(match["given"] or "")
+        )
+    except ValueError as error:
+        raise LabelError(f"{label}: {error}") from None
+    if match["aggregation"] is None:
+        return ScoreName(measure, None)
+    if not isinstance(metric, GroupMetric):
+        raise LabelError(f"{label}: {metric.name} is one number and takes no aggregation")
+    aggregation = aggregations.BY_NAME.get(match["aggregation"])
+    if aggregation is None:
+        hint = _nearest(match["aggregation"], list(aggregations.BY_NAME))
+        raise LabelError(f"{label}: there is no aggregation {match['aggregation']}{hint}")
+    return ScoreName(measure, aggregation)
+
+
+def parse_measure(label: str) -> Measure:
+    """The measure that ``label`` names; LabelError when there is none or an aggregation follows."""
+    score = parse_score(label)
+    if score.aggregation is not None:
+        raise LabelError(f"{label}: leave out .{score.aggregation.name}; all seven are computed")
+    return score.measure

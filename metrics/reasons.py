@@ -1,0 +1,31 @@
+"""Why a value is null.  What belongs here: the closed list of reasons, and nothing else."""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Machine-readable cause of an undefined value; the text says what it means."""
+
+    text: str
+
+    def __new__(cls, code: str, text: str) -> "Reason":  # noqa: D102
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.text = text
+        return member
+
+    NO_LISTS = "no_lists", "no list was accepted"
+    ONE_GROUP = "one_group", "fewer than two groups to compare"
+    GROUP_ABSENT = "group_absent", "the group has no rows here"
+    ZERO_RELEVANCE = "zero_relevance", "the group's relevance sums to zero"
+    NO_RELEVANT_ITEMS = "no_relevant_items", "no row is relevant"
+    NO_MIXED_PAIRS = "no_mixed_pairs", "no list holds the group beside another group"
+    RELEVANCE_MISSING = "relevance_missing", "relevance is missing on some rows"
+    RELEVANCE_NOT_BINARY = "relevance_not_binary", "relevance holds values other than 0 and 1"
+    CLICK_MISSING = "click_missing", "click is missing on some rows"
+    NOT_ENOUGH_ITEMS = "not_enough_items", "too few items"
+    ALL_ZERO = "all_zero", "every group's value is zero, so they have no ratio"
+    ZERO_MINIMUM = "zero_minimum", "the lowest group's value is zero, so the ratio is infinite"
+    CATALOGUE_MISSING = "catalogue_missing", "no item table gives the groups' sizes"
+    TARGET_MISSING = "target_missing", "no target shares are set for the attribute"
+    NOT_COUNTED = "not_counted", "the stored counts lack what this metric needs"

@@ -1,0 +1,53 @@
+"""Position weights: how much attention each rank gets.  A weight is a small object that can be
+applied to ranks and can say its own formula.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A position weight.
+
+    ``at`` takes ranks (1 = top), shape (n,), and parameter values by name, and returns shape (n,).
+    """
+
+    name: str
+    formula: str
+    at: Callable[[IntArray, Mapping[str, float]], FloatArray]
+
+
+def exposure_at(ranks: IntArray) -> FloatArray:
+    """Logarithmic exposure ``1 / log2(k + 1)`` of ranks k >= 1, in (0, 1].
+
+    >>> exposure_at(np.array([1, 3]))
+    array([1. , 0.5])
+    """
+    logs: FloatArray = np.log2(ranks + 1.0)
+    return 1.0 / logs
+
+
+def _geometric(first: float, ratio: float, ranks: IntArray) -> FloatArray:
+    powers: FloatArray = np.power(ratio, ranks - 1.0)
+    return first * powers
+
+
+exposure = Weight("exposure", "1 / log2(k + 1)", lambda ranks, given: exposure_at(ranks))
+attention = Weight(
+    "attention",
+    "100 p (1 - p)^(k - 1)",
+    lambda ranks, given: _geometric(100.0 * given["p"], 1.0 - given["p"], ranks),
+)
+rbp = Weight(
+    # Kirnap et al. print decay^(1 - k), which grows with depth; RBP decays (Moffat & Zobel 2008).
+    "RBP",
+    "(1 - decay) decay^(k - 1)",
+    lambda ranks, given: _geometric(1.0 - given["decay"], given["decay"], ranks),
+)
