@@ -1,0 +1,284 @@
+"""Every table of a batch file and of the history, described once."""
+
+from math import isfinite
+
+import pandas as pd
+import pandera.pandas as pa
+
+from metrics import AGGREGATIONS, parse_score
+from schemas.columns import Column, Table
+
+BATCH = Column("batch", "VARCHAR", "the partition, a day by default")
+SLICE = Column("slice", "VARCHAR", "slice column, or 'all' for the whole batch")
+SLICE_VALUE = Column("slice_value", "VARCHAR", "value of the slice column, or 'all'")
+ATTRIBUTE = Column(
+    "attribute", "VARCHAR", "attribute of the items; intersections are joined by '*'"
+)
+GROUP_VALUE = Column("group_value", "VARCHAR", "value of the attribute: the group")
+LISTS = Column("lists", "BIGINT", "lists counted")
+ROWS = Column("rows", "BIGINT", "rows counted")
+
+REJECTED_ROWS = Table(
+    "rejected_rows",
+    "Rows that broke a rule, one per row and rule; long batches of offenders are cut.",
+    (
+        Column("file", "VARCHAR", "file the row came from"),
+        Column("row", "BIGINT", "row in the file, 1 = first row of data"),
+        Column("line", "BIGINT", "line in a text file, if no value spans lines", nullable=True),
+        Column("list_id", "VARCHAR", "list of the row", nullable=True),
+        Column("item_id", "VARCHAR", "item of the row", nullable=True),
+        Column("rule", "VARCHAR", "rule that is broken"),
+        Column("column", "VARCHAR", "column that breaks it"),
+        Column("value", "VARCHAR", "value as delivered, cut at 100 characters", nullable=True),
+        Column("problem", "VARCHAR", "what is wrong, as a sentence goes on after the value"),
+    ),
+)
+RULE_COUNTS = Table(
+    "rule_counts",
+    "How many rows and lists broke each rule, uncut.",
+    (
+        Column("rule", "VARCHAR", "rule that is broken"),
+        Column("rows", "BIGINT", "offending rows"),
+        Column("lists", "BIGINT", "lists with an offending row"),
+    ),
+    key=("rule",),
+)
+SLICE_COUNTS = Table(
+    "slice_counts",
+    "Lists and rows of each slice.",
+    (SLICE, SLICE_VALUE, LISTS, ROWS),
+    key=("slice", "slice_value"),
+)
+RANK_COUNTS = Table(
+    "rank_counts",
+    "The rank histogram: what stood at each rank, per slice, attribute and group.",
+    (
+        SLICE,
+        SLICE_VALUE,
+        ATTRIBUTE,
+        GROUP_VALUE,
+        Column("rank", "BIGINT", "rank, 1 = top"),
+        ROWS,
+        Column("judged", "BIGINT", "rows whose relevance is known"),
+        Column("relevant", "BIGINT", "rows of relevance 1"),
+        Column("relevance_sum", "HUGEINT", "sum of relevance, scaled by 2^60"),
+        Column("click_known", "BIGINT", "rows whose click is known"),
+        Column("click_sum", "HUGEINT", "sum of click, scaled by 2^60"),
+    ),
+    key=("slice", "slice_value", "attribute", "group_value", "rank"),
+)
+PAIR_STATS = Table(
+    "pair_stats",
+    "Mixed pairs per group, added over lists (ARP).",
+    (
+        SLICE,
+        SLICE_VALUE,
+        ATTRIBUTE,
+        GROUP_VALUE,
+        Column("lists", "BIGINT", "lists in which the group has a mixed pair"),
+        Column("pairs", "HUGEINT", "mixed pairs of the group"),
+        Column("won", "HUGEINT", "mixed pairs that the group wins"),
+        Column("share_sum", "HUGEINT", "sum over lists of won / pairs, scaled by 2^60"),
+    ),
+    key=("slice", "slice_value", "attribute", "group_value"),
+)
+PREFIX_STATS = Table(
+    "prefix_stats",
+    "Group shares of prefixes, added over lists (NDKL).",
+    (
+        SLICE,
+        SLICE_VALUE,
+        ATTRIBUTE,
+        GROUP_VALUE,
+        Column("lists", "BIGINT", "lists that hold the group"),
+        Column("entropy_sum", "HUGEINT", "entropy part of the divergence, scaled by 2^56"),
+        Column("share_sum", "HUGEINT", "weighted share of the prefixes, scaled by 2^56"),
+        Column("own_sum", "HUGEINT", "divergence from the list's own mix, scaled by 2^56"),
+    ),
+    key=("slice", "slice_value", "attribute", "group_value"),
+)
+ITEM_STATS = Table(
+    "item_stats",
+    "Exposure and relevance of each item, added over lists (IAA).",
+    (
+        SLICE,
+        SLICE_VALUE,
+        Column("item_id", "VARCHAR", "the item shown"),
+        ROWS,
+        Column("exposure_sum", "HUGEINT", "sum of exposure, scaled by 2^60"),
+        Column("relevance_sum", "HUGEINT", "sum of relevance, scaled by 2^60"),
+        Column("exposure_share_sum", "HUGEINT", "sum of shares of a list's exposure, by 2^60"),
+        Column("relevance_share_sum", "HUGEINT", "sum of shares of a list's relevance, by 2^60"),
+    ),
+    key=("slice", "slice_value", "item_id"),
+)
+ITEM_GAPS = Table(
+    "item_gaps",
+    "IAA's sums over items, per slice.",
+    (
+        SLICE,
+        SLICE_VALUE,
+        Column("items", "BIGINT", "items shown"),
+        Column("gap_sum", "HUGEINT", "sum over items of |exposure - relevance|, by 2^60"),
+        Column("share_lists", "BIGINT", "lists with any relevance"),
+        Column("share_gap_sum", "HUGEINT", "the same gap between shares, by 2^60"),
+    ),
+    key=("slice", "slice_value"),
+)
+GROUP_SIZES = Table(
+    "group_sizes",
+    "Items of each group in the item table.",
+    (ATTRIBUTE, GROUP_VALUE, Column("items", "BIGINT", "items of the group")),
+    key=("attribute", "group_value"),
+)
+
+ADDITIVE = (SLICE_COUNTS, RANK_COUNTS, PAIR_STATS, PREFIX_STATS)
+"""Tables that add up over batches."""
+KEPT_COUNTS = (*ADDITIVE, ITEM_GAPS, GROUP_SIZES)
+"""Tables from which a batch can be scored again, with any parameters, without its rows."""
+MEASURED = (*KEPT_COUNTS, ITEM_STATS)
+"""Tables that measuring a batch fills."""
+
+STATUSES = ("ok", "breach", "undefined", "not_judged")
+
+_RUN = (
+    Column("run_id", "VARCHAR", "run that computed the row"),
+    Column("code_version", "VARCHAR", "version of the code, and a digest of what computes"),
+    Column("config_hash", "VARCHAR", "digest of the settings that numbers depend on"),
+    Column("input_hash", "VARCHAR", "digest of the delivered files"),
+    Column("computed_at", "TIMESTAMP", "when the row was computed (UTC)"),
+)
+
+
+def _null_exactly_with_reason(frame: pd.DataFrame) -> "pd.Series[bool]":
+    return frame["value"].isna() == frame["reason"].notna()
+
+
+def _in_declared_range(frame: pd.DataFrame) -> "pd.Series[bool]":
+    labels = frame["metric"].str.cat("." + frame["aggregation"], na_rep="").astype(str)
+    ranges = {label: parse_score(label).range for label in labels.unique()}
+    values = frame["value"].to_numpy(dtype=float, na_value=0.0)
+    held = [
+        missing or (isfinite(value) and value in ranges[label])
+        for missing, value, label in zip(frame["value"].isna(), values, labels, strict=True)
+    ]
+    return pd.Series(held, index=frame.index)
+
+
+FAIRNESS_HISTORY = Table(
+    "fairness_history",
+    "One score per batch, slice, attribute, metric and aggregation: the current ones.",
+    (
+        BATCH,
+        SLICE,
+        SLICE_VALUE,
+        Column("attribute", "VARCHAR", "attribute; null for metrics over items", nullable=True),
+        Column("metric", "VARCHAR", "metric with its parameters, as printed: AWRF(p=0.1)"),
+        Column(
+            "aggregation",
+            "VARCHAR",
+            "how groups are aggregated; null for metrics that are one number",
+            nullable=True,
+            checks=(pa.Check.isin([each.name for each in AGGREGATIONS]),),
+        ),
+        Column("value", "DOUBLE", "the score; null where it is undefined", nullable=True),
+        Column("reason", "VARCHAR", "why the value is null", nullable=True),
+        Column("worst_group", "VARCHAR", "group that is worst off", nullable=True),
+        Column("best_group", "VARCHAR", "group that is best off", nullable=True),
+        Column("lower", "DOUBLE", "lower end of the interval", nullable=True),
+        Column("upper", "DOUBLE", "upper end of the interval", nullable=True),
+        Column(
+            "status",
+            "VARCHAR",
+            "the verdict: " + ", ".join(STATUSES),
+            checks=(pa.Check.isin(STATUSES),),
+        ),
+        LISTS,
+        ROWS,
+        *_RUN,
+    ),
+    key=("batch", "slice", "slice_value", "attribute", "metric", "aggregation"),
+)
+GROUP_HISTORY = Table(
+    "group_history",
+    "The value of each group behind the scores.",
+    (
+        BATCH,
+        SLICE,
+        SLICE_VALUE,
+        ATTRIBUTE,
+        Column("metric", "VARCHAR", "metric with its parameters, as printed"),
+        GROUP_VALUE,
+        Column("value", "DOUBLE", "the group's value; null where it is undefined", nullable=True),
+        Column("reason", "VARCHAR", "why the value is null", nullable=True),
+        Column("n", "BIGINT", "rows of the group"),
+        Column("lists", "BIGINT", "lists that hold the group"),
+        *_RUN,
+    ),
+    key=("batch", "slice", "slice_value", "attribute", "metric", "group_value"),
+)
+REVISION = Column("revision", "INTEGER", "how often the batch's scores were replaced, from 1")
+REPLACED_AT = Column("replaced_at", "TIMESTAMP", "when newer scores took its place (UTC)")
+
+HISTORY = (FAIRNESS_HISTORY.having(REVISION), GROUP_HISTORY.having(REVISION))
+SUPERSEDED = tuple(
+    table.having(
+        REPLACED_AT,
+        name=name,
+        text=f"What {table.name} held before a batch was computed again.",
+        key=(*table.key, "revision"),
+    )
+    for table, name in zip(HISTORY, ("superseded", "superseded_groups"), strict=True)
+)
+
+BATCH_STATUSES = ("done", "no_data", "refused", "failed")
+BATCHES = Table(
+    "batches",
+    "The manifest: the last attempt at each batch.",
+    (
+        BATCH,
+        Column(
+            "status",
+            "VARCHAR",
+            "done; no_data: no rows; refused: the data broke its contract; failed: an error",
+            checks=(pa.Check.isin(BATCH_STATUSES),),
+        ),
+        Column("message", "VARCHAR", "what happened, for statuses other than done", nullable=True),
+        Column("lists", "BIGINT", "lists accepted"),
+        Column("rows_read", "BIGINT", "rows read"),
+        Column("rows_accepted", "BIGINT", "rows accepted"),
+        Column("rows_rejected", "BIGINT", "rows rejected, whole lists included"),
+        Column("lists_rejected", "BIGINT", "lists rejected"),
+        Column("graded_rows", "BIGINT", "rows whose relevance is neither 0 nor 1"),
+        Column("revision", "INTEGER", "revision of the scores in the history, 0 for none"),
+        Column("run_id", "VARCHAR", "run of the attempt"),
+        Column("code_version", "VARCHAR", "version of the code, and a digest of what computes"),
+        Column("config_hash", "VARCHAR", "digest of the settings that numbers depend on"),
+        Column("input_hash", "VARCHAR", "digest of the delivered files"),
+        Column("rows_hash", "VARCHAR", "digest of the settings that counts depend on"),
+        Column("started_at", "TIMESTAMP", "start of the attempt (UTC)"),
+        Column("finished_at", "TIMESTAMP", "end of the attempt (UTC)"),
+    ),
+    key=("batch",),
+)
+BATCH_INFO = BATCHES.without("revision").having(name="batch_info", text="How the file came to be.")
+
+SCORE_SCHEMA = pa.DataFrameSchema(
+    FAIRNESS_HISTORY.schema.columns,
+    checks=[
+        pa.Check(_null_exactly_with_reason, name="null_exactly_with_reason"),
+        pa.Check(_in_declared_range, name="in_declared_range"),
+    ],
+    name="scores",
+    strict=True,
+    unique=list(FAIRNESS_HISTORY.key),
+)
+"""The gate of the history: keys are unique, every value lies in the range its metric declares."""
+
+COUNTS_OF_HISTORY = tuple(
+    table.having(BATCH, first=True, key=("batch", *table.key)) for table in KEPT_COUNTS
+)
+HISTORY_TABLES = (*HISTORY, *SUPERSEDED, *COUNTS_OF_HISTORY, BATCHES)
+"""Everything that history.duckdb holds."""
+BATCH_TABLES = (REJECTED_ROWS, RULE_COUNTS, *MEASURED, FAIRNESS_HISTORY, GROUP_HISTORY, BATCH_INFO)
+"""What a batch file holds besides its rows."""
