@@ -1,0 +1,292 @@
+"""One batch, step by step: ingest, measure, score, promote.
+
+Each step opens the batch's file, does one thing in one transaction and leaves a whole file behind,
+so that a scheduler can run, repeat or select steps.  A run works on a staged file of its own;
+``promote`` puts it in the place of the batch's file when everything in it is computed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import duckdb
+
+from metrics import Measure
+from pipeline import scoring
+from pipeline.errors import AuditError, DataRefused, NoData
+from pipeline.ingest import BatchRefused, Ingested, ingest
+from pipeline.measure import measure
+from pipeline.readers import batch_files, input_hash, items_path, open_sources
+from pipeline.settings import Settings, check_batch_key
+from pipeline.store import (
+    Store,
+    attach,
+    create,
+    remove_database,
+    replace_file,
+    session,
+    store_of,
+    transaction,
+)
+from pipeline.version import code_version
+from schemas.columns import quoted
+from schemas.tables import BATCH_INFO, FAIRNESS_HISTORY, GROUP_HISTORY
+
+DATABASE = "batch"
+_SCRATCH = "scratch"
+_STALE_SECONDS = 24 * 3600
+
+Tell = Callable[[str], None]
+
+
+def new_run_id() -> str:
+    """An identity for one run from the shell."""
+    return uuid4().hex[:16]
+
+
+def now() -> datetime:
+    """The time in UTC, as tables store it."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What was delivered for a batch: its log files, its item table, and their digest."""
+
+    batch: str
+    paths: tuple[Path, ...]
+    items: Path | None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file, the item table last."""
+        return self.paths if self.items is None else (*self.paths, self.items)
+
+    @property
+    def folders(self) -> set[Path]:
+        """Folders that reading it opens."""
+        return {path.parent for path in self.files}
+
+    @property
+    def digest(self) -> str:
+        """Digest of the contents."""
+        return input_hash(self.files)
+
+
+def delivery(settings: Settings, batch: str) -> Delivery:
+    """The files of a batch; NoData where there are none."""
+    check_batch_key(batch)
+    paths = batch_files(settings, batch)
+    if not paths:
+        looked = ", ".join(pattern.replace("{batch}", batch) for pattern in settings.logs)
+        raise NoData(f"{batch}: no files (looked for {looked})")
+    return Delivery(batch, tuple(paths), items_path(settings, batch))
+
+
+@contextmanager
+def opened(
+    settings: Settings, path: Path, *, read_only: bool = False
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A session with the database file ``path`` attached as ``batch``."""
+    connection = session(settings, [path.parent])
+    try:
+        attach(connection, path, DATABASE, read_only=read_only, patience=settings.busy_seconds)
+        yield connection
+        if not read_only:
+            connection.execute(f"CHECKPOINT {DATABASE}")
+    finally:
+        connection.close()
+
+
+def info(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """The one row of batch_info; AuditError where the file is unfinished."""
+    rows = connection.sql(f"FROM {DATABASE}.batch_info").to_arrow_table().to_pylist()
+    if not rows:
+        raise AuditError("the batch file holds no batch; run the batch again")
+    return dict(rows[0])
+
+
+def write_info(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
+    """Put ``row`` in the place of the row of batch_info."""
+    create(connection, DATABASE, BATCH_INFO)
+    connection.execute(f"DELETE FROM {DATABASE}.batch_info")
+    marks = ", ".join("?" for _ in BATCH_INFO.names)
+    connection.execute(
+        f"INSERT INTO {DATABASE}.batch_info ({BATCH_INFO.column_list}) VALUES ({marks})",
+        [row[name] for name in BATCH_INFO.names],
+    )
+
+
+def attempt(
+    settings: Settings,
+    batch: str,
+    run_id: str,
+    started_at: datetime,
+    *,
+    status: str = "done",
+    message: str | None = None,
+    ingested: Ingested | None = None,
+    digest: str = "",
+) -> dict[str, Any]:
+    """A manifest row, without its revision."""
+    return {
+        "batch": batch,
+        "status": status,
+        "message": message,
+        "lists": ingested.lists if ingested else 0,
+        "rows_read": ingested.rows_read if ingested else 0,
+        "rows_accepted": ingested.rows_accepted if ingested and status == "done" else 0,
+        "rows_rejected": ingested.rows_rejected if ingested else 0,
+        "lists_rejected": ingested.lists_rejected if ingested else 0,
+        "graded_rows": ingested.graded_rows if ingested else 0,
+        "run_id": run_id,
+        "code_version": code_version(),
+        "config_hash": settings.config_hash,
+        "input_hash": digest,
+        "rows_hash": settings.rows_hash,
+        "started_at": started_at,
+        "finished_at": now(),
+    }
+
+
+class Attempted(Exception):
+    """A batch could not be done; carries the manifest row to record, raised from the cause."""
+
+    def __init__(self, row: dict[str, Any], cause: AuditError) -> None:
+        super().__init__(str(cause))
+        self.row = row
+        self.cause = cause
+
+
+def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
+    """Read, check and stage the rows of a batch.
+
+    Attempted carries the manifest row when there are no rows or they are refused; rejected rows
+    of a refused batch are kept in the store's ``refused`` folder.
+    """
+    started = now()
+    store = store_of(settings)
+    store.make()
+    _sweep(store, batch)
+    staged = store.staged(batch, run_id)
+    scratch = staged.with_suffix(".scratch.duckdb")
+    remove_database(staged)
+    digest = ""
+    try:
+        found = delivery(settings, batch)
+        digest = found.digest
+        connection = session(settings, [*found.folders, staged.parent])
+        try:
+            sources = open_sources(found.paths, settings, connection)
+            items = open_sources([found.items], settings, connection)[0] if found.items else None
+            attach(connection, staged, DATABASE)
+            attach(connection, scratch, _SCRATCH)
+            ingested = ingest(connection, settings, sources, items, DATABASE, _SCRATCH)
+            row = attempt(settings, batch, run_id, started, ingested=ingested, digest=digest)
+            with transaction(connection):
+                write_info(connection, row)
+            connection.execute(f"CHECKPOINT {DATABASE}")
+        finally:
+            connection.close()
+            remove_database(scratch)
+    except BaseException as error:
+        if isinstance(error, BatchRefused) and staged.exists():
+            replace_file(staged, store.refused(batch))
+        remove_database(staged)
+        if isinstance(error, NoData | DataRefused):
+            row = attempt(
+                settings,
+                batch,
+                run_id,
+                started,
+                status="no_data" if isinstance(error, NoData) else "refused",
+                message=str(error),
+                ingested=error.ingested if isinstance(error, BatchRefused) else None,
+                digest=digest,
+            )
+            raise Attempted(row, error) from error
+        raise
+    remove_database(store.refused(batch))
+    return ingested
+
+
+def _sweep(store: Store, batch: str) -> None:
+    """Remove what interrupted runs of the batch left behind a day or more ago."""
+    limit = datetime.now(UTC).timestamp() - _STALE_SECONDS
+    for path in (store.root / "staged").glob(f"{batch}.*"):
+        if path.stat().st_mtime < limit:
+            path.unlink(missing_ok=True)
+
+
+def measure_batch(settings: Settings, batch: str, run_id: str) -> dict[str, int]:
+    """Count the rows of a batch; returns rows per count table."""
+    with opened(settings, _existing(settings, batch, run_id)) as connection:
+        return measure(connection, settings, DATABASE)
+
+
+def score_batch(
+    settings: Settings, batch: str, run_id: str, measures: Sequence[Measure] | None = None
+) -> list[scoring.Row]:
+    """Compute scores from the counts of a batch and store them in its file.
+
+    ``measures`` restricts the work to some of the settings' measures.  Returns rows of
+    fairness_history.  AuditError if the counts were made under other settings.
+    """
+    wanted = settings.measures if measures is None else tuple(measures)
+    with opened(settings, _existing(settings, batch, run_id)) as connection:
+        row = info(connection)
+        if row["rows_hash"] != settings.rows_hash:
+            raise AuditError(
+                f"{batch}: its rows were counted under other settings (columns, ranks, "
+                "attributes, slices or rejects); run it again from its logs"
+            )
+        stamp = scoring.RunStamp(
+            run_id, code_version(), settings.config_hash, row["input_hash"], now()
+        )
+        stored = scoring.StoredCounts(connection, DATABASE)
+        found = scoring.scored(stored, settings, wanted)
+        scores, groups = scoring.rows_of(found, stored, settings, batch, stamp)
+        create(connection, DATABASE, FAIRNESS_HISTORY, GROUP_HISTORY)
+        with transaction(connection):
+            scoring.write_scores(connection, DATABASE, scores, groups, wanted)
+            _drop_others(connection, settings)
+            write_info(
+                connection,
+                row
+                | {
+                    "run_id": run_id,
+                    "code_version": stamp.code_version,
+                    "config_hash": stamp.config_hash,
+                    "finished_at": now(),
+                },
+            )
+    return scores
+
+
+def _drop_others(connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+    """Forget scores of measures that the settings no longer name."""
+    for table in (FAIRNESS_HISTORY, GROUP_HISTORY):
+        connection.execute(
+            f"DELETE FROM {DATABASE}.{quoted(table.name)} WHERE NOT list_contains(?, metric)",
+            [list(settings.metrics)],
+        )
+
+
+def promote(settings: Settings, batch: str, run_id: str) -> Path:
+    """Put the staged file of a run in the place of the batch's file; returns the latter."""
+    store = store_of(settings)
+    staged = store.staged(batch, run_id)
+    if staged.exists():
+        replace_file(staged, store.batch(batch))
+    return store.batch(batch)
+
+
+def _existing(settings: Settings, batch: str, run_id: str) -> Path:
+    path = store_of(settings).current(batch, run_id)
+    if not path.exists():
+        raise NoData(f"{batch}: nothing is stored yet; run the batch from its logs first")
+    return path

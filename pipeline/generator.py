@@ -1,0 +1,457 @@
+"""Synthetic ranking logs of a marketplace, with three incidents an audit should notice.
+
+What belongs here: who sells, who asks, how a ranker answers, and how the answer is logged.  Every
+number is drawn from a stream of its own, list after list, so a day depends on the seed, its date
+and the number of items only: not on the other days, nor on how many lists are held at a time.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow
+import pyarrow.compute
+import pyarrow.parquet
+
+from pipeline.errors import several
+
+SHORTEST, LONGEST = 8, 30
+"""Items in a list; every length in between is equally likely."""
+CHUNK_LISTS = 8192
+"""Lists held in memory at a time, about 150,000 rows: one row group of the file."""
+PART_LISTS = 250_000
+"""Lists in a file, so that a large day can be read by several readers."""
+
+GENDERS = {"F": 0.42, "M": 0.57, None: 0.01}
+REGIONS = {"north": 0.40, "south": 0.30, "east": 0.18, "west": 0.12}
+DEVICES = {"mobile": 0.60, "desktop": 0.32, "tablet": 0.08}
+MARKETS = {"de": 0.45, "fr": 0.33, "us": 0.22}
+
+DEMOTED_GENDER, HARD_MARKET, HARD_DEVICE = "F", "de", "mobile"
+HARD_DEMOTION, MILD_DEMOTION = 0.90, 0.25
+"""What the unfair ranker takes off a score; merits spread by about 0.25 around 0.5."""
+RANKER_NOISE = 0.20
+
+LOG_SCHEMA = pyarrow.schema(
+    {
+        "list_id": pyarrow.string(),
+        "query_id": pyarrow.string(),
+        "item_id": pyarrow.string(),
+        "rank": pyarrow.int32(),
+        "relevance": pyarrow.float64(),
+        "click": pyarrow.int8(),
+        "device": pyarrow.string(),
+        "market": pyarrow.string(),
+    }
+)
+ITEM_SCHEMA = pyarrow.schema(dict.fromkeys(("item_id", "gender", "region"), pyarrow.string()))
+
+_SIGNATURE = b"rankaudit.generated"
+"""Key in the metadata of every file written here: only such files are ever replaced or removed."""
+_FEWEST_QUERIES = 500
+_CANDIDATES = 60
+_POPULARITY = 0.7
+"""Exponent of the queries' popularity: the k-th is asked in proportion to k^-0.7.  A steeper one
+lets the few items of the first query decide how a small group does on every day."""
+_DAYS_FOR_INCIDENTS = 8
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Incidents:
+    """Days on which something is wrong; None where nothing of the kind happens.
+
+    ``unfair``: the ranker demotes women, most of all in one market on mobiles.  ``broken``: a few
+    lists hold rows that no ranking can have.  ``missing``: no log was delivered.
+    """
+
+    unfair: date | None = None
+    broken: date | None = None
+    missing: date | None = None
+
+    @classmethod
+    def spread(cls, start: date, days: int) -> "Incidents":
+        """One of each, in the same proportion for any number of days; none in a short period.
+
+        >>> Incidents.spread(date(2026, 1, 1), 30).broken
+        datetime.date(2026, 1, 12)
+        """
+        if days < _DAYS_FOR_INCIDENTS:
+            return cls()
+        unfair, broken, missing = (start + timedelta(days * nth // 30 - 1) for nth in (19, 12, 24))
+        return cls(unfair, broken, missing)
+
+    def dates(self) -> dict[str, date]:
+        """The incidents that happen, by name."""
+        every = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: day for name, day in every.items() if day is not None}
+
+
+@dataclass(frozen=True)
+class GeneratedLogs:
+    """What was written: ``lists`` and ``rows`` are totals over ``days``, in ``files``."""
+
+    out: Path
+    items: Path
+    files: tuple[Path, ...]
+    days: tuple[date, ...]
+    lists: int
+    rows: int
+    incidents: Incidents
+
+
+@dataclass(frozen=True)
+class Market:
+    """Everything that stays the same from day to day.
+
+    ``candidates`` and ``merits`` have the shape (queries, candidates): the items that can answer
+    a query, and how well each does.  ``merits`` are not clipped: a ranker tells apart two items
+    that a judge would both give the best mark.
+    """
+
+    item_ids: pyarrow.Array
+    query_ids: pyarrow.Array
+    genders: pyarrow.Array
+    regions: pyarrow.Array
+    demoted: Flags
+    asked: Floats
+    candidates: Integers
+    merits: Floats
+
+    @classmethod
+    def of(cls, items: int, seed: int) -> "Market":
+        """The market of a seed."""
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+        queries = max(_FEWEST_QUERIES, items // 10)
+        genders, regions = (
+            _names(shares)[_drawn(shares, rng.random(items))] for shares in (GENDERS, REGIONS)
+        )
+        quality = rng.normal(0.5, 0.2, items)
+        shuffled = rng.permutation(items)
+        # A query is answered by a stretch of the shuffled catalogue: related queries share items,
+        # and drawing without replacement costs nothing, however many items there are.
+        begins = rng.permutation(queries) * items // queries
+        width = min(_CANDIDATES, items)
+        candidates = shuffled[(begins[:, None] + np.arange(width)) % items]
+        popularity = np.arange(1, queries + 1) ** -_POPULARITY
+        return cls(
+            item_ids=_numbered("item-", np.arange(items), items),
+            query_ids=_numbered("q", np.arange(queries), queries),
+            genders=pyarrow.array(genders, pyarrow.string()),
+            regions=pyarrow.array(regions, pyarrow.string()),
+            demoted=genders == DEMOTED_GENDER,
+            asked=np.cumsum(popularity / popularity.sum()),
+            candidates=candidates,
+            merits=quality[candidates] + rng.normal(0, 0.15, (queries, width)),
+        )
+
+
+class DayLog:
+    """The lists of one day, drawn in order and never all at once."""
+
+    def __init__(self, market: Market, day: date, seed: int, incidents: Incidents) -> None:
+        self.market, self.day = market, day
+        self.unfair, self.broken = day == incidents.unfair, day == incidents.broken
+        streams = np.random.SeedSequence(seed, spawn_key=(1, day.toordinal())).spawn(7)
+        # A stream per quantity, read row by row: the numbers of a list are then the same whether
+        # it is drawn with a thousand others or alone.
+        (self.queries, self.devices, self.markets, self.lengths,
+         self.retrieval, self.noise, self.clicks) = map(np.random.default_rng, streams)  # fmt: skip
+
+    def tables(self, lists: int, chunk_lists: int) -> Iterator[Iterator[pyarrow.Table]]:
+        """The tables of each file in turn; a table has ``chunk_lists`` lists, each list whole.
+
+        To be used up in this order, as the streams are.
+        """
+        faulty = _faulty(lists) if self.broken else np.empty(0, np.int64)
+        for begin in range(0, lists, PART_LISTS):
+            end = min(begin + PART_LISTS, lists)
+            yield (
+                self._table(np.arange(first, min(first + chunk_lists, end)), faulty)
+                for first in range(begin, end, chunk_lists)
+            )
+
+    def _table(self, number: Integers, faulty: Integers) -> pyarrow.Table:
+        market, lists = self.market, len(number)
+        query = np.searchsorted(market.asked, self.queries.random(lists), side="right")
+        query = np.minimum(query, len(market.asked) - 1)
+        device = _drawn(DEVICES, self.devices.random(lists))
+        country = _drawn(MARKETS, self.markets.random(lists))
+        surplus = self.lengths.random(lists) * (LONGEST - SHORTEST + 1)
+        length = SHORTEST + surplus.astype(np.int64)
+        item, merit = self._ranked(query, length, self._demotion(device, country))
+
+        shown = np.arange(LONGEST) < length[:, None]
+        row_list = np.repeat(np.arange(lists), length)
+        rank = np.broadcast_to(np.arange(1, LONGEST + 1), shown.shape)[shown]
+        item = item[shown]
+        relevance: Floats = merit[shown].clip(0.0, 1.0).round(2)
+        click = self.clicks.random(len(rank)) < relevance / np.log2(rank + 1)
+        ends = np.cumsum(length)
+        for nth in np.flatnonzero((faulty >= number[0]) & (faulty <= number[-1])):
+            end = ends[faulty[nth] - number[0]]
+            row = slice(end - length[faulty[nth] - number[0]], end)
+            _break(int(nth), len(faulty), rank[row], relevance[row], item[row])
+
+        columns = {
+            "list_id": _numbered(f"{self.day.isoformat()}-", number + 1, 10**7).take(
+                pyarrow.array(row_list)
+            ),
+            "query_id": market.query_ids.take(pyarrow.array(query[row_list])),
+            "item_id": market.item_ids.take(pyarrow.array(item)),
+            "rank": pyarrow.array(rank, pyarrow.int32()),
+            "relevance": pyarrow.array(relevance),
+            "click": pyarrow.array(click.astype(np.int8)),
+            "device": pyarrow.array(list(DEVICES)).take(pyarrow.array(device[row_list])),
+            "market": pyarrow.array(list(MARKETS)).take(pyarrow.array(country[row_list])),
+        }
+        return pyarrow.table(columns, schema=LOG_SCHEMA)
+
+    def _demotion(self, device: Integers, country: Integers) -> Floats:
+        """What each list takes off a woman's score."""
+        if not self.unfair:
+            return np.zeros(len(device))
+        hard = (device == list(DEVICES).index(HARD_DEVICE)) & (
+            country == list(MARKETS).index(HARD_MARKET)
+        )
+        return np.where(hard, HARD_DEMOTION, MILD_DEMOTION)
+
+    def _ranked(
+        self, query: Integers, length: Integers, demotion: Floats
+    ) -> tuple[Integers, Floats]:
+        """Items and merits of each list, best first; shape (lists, LONGEST).
+
+        Only the first ``length`` columns of a row are shown.  Which items are retrieved is drawn
+        before they are scored, so a demoted item sinks but does not vanish.
+        """
+        market, lists = self.market, len(query)
+        lottery = self.retrieval.random((lists, market.candidates.shape[1]))
+        retrieved = np.argsort(lottery, axis=1)[:, :LONGEST]
+        item = market.candidates[query[:, None], retrieved]
+        merit = market.merits[query[:, None], retrieved]
+        score = merit + RANKER_NOISE * self.noise.standard_normal((lists, LONGEST))
+        score -= demotion[:, None] * market.demoted[item]
+        score[np.arange(LONGEST) >= length[:, None]] = -np.inf
+        order = np.argsort(-score, axis=1)
+        return np.take_along_axis(item, order, axis=1), np.take_along_axis(merit, order, axis=1)
+
+
+def generate(
+    out: Path,
+    *,
+    start: date,
+    days: int,
+    lists: int,
+    items: int = 2000,
+    seed: int = 7,
+    incidents: Incidents | None = None,
+    progress: Callable[[str], None] | None = None,
+    chunk_lists: int = CHUNK_LISTS,
+) -> GeneratedLogs:
+    """Write ``out/items.parquet`` and ``out/logs/<day>/part-<n>.parquet``, ``lists`` lists a day.
+
+    ``incidents`` defaults to ``Incidents.spread(start, days)``; ``Incidents()`` is a period in
+    which nothing goes wrong.  ``progress`` is told a line for each day.  Files of an earlier call
+    are replaced, and removed where this one has no use for them; a file that was not generated is
+    never touched: it makes the call fail before anything is written.
+
+    Raises ValueError when the arguments cannot be met.
+    """
+    # A datetime is a date too, but prints with its time.
+    start = date(start.year, start.month, start.day)
+    _refuse_impossible(start, days, items, lists=lists, seed=seed, chunk_lists=chunk_lists)
+    incidents = Incidents.spread(start, days) if incidents is None else incidents
+    calendar = [start + timedelta(offset) for offset in range(days)]
+    _refuse_misplaced(incidents, calendar)
+    _refuse_strangers(out, calendar)
+
+    market = Market.of(items, seed)
+    (out / "logs").mkdir(parents=True, exist_ok=True)
+    item_table = pyarrow.table(
+        [market.item_ids, market.genders, market.regions], schema=ITEM_SCHEMA
+    )
+    item_file = out / "items.parquet"
+    _write(item_file, out, ITEM_SCHEMA, [item_table])
+
+    files: list[Path] = []
+    rows = 0
+    for day in calendar:
+        folder = out / "logs" / day.isoformat()
+        written: dict[Path, int] = {}
+        if day != incidents.missing:
+            folder.mkdir(exist_ok=True)
+            written = _write_day(
+                DayLog(market, day, seed, incidents), folder, out, lists, chunk_lists
+            )
+        _remove_leftovers(folder, keep=written)
+        files.extend(written)
+        rows += sum(written.values())
+        if progress is not None:
+            progress(_day_line(day, lists, sum(written.values()), incidents))
+    delivered = tuple(day for day in calendar if day != incidents.missing)
+    return GeneratedLogs(
+        out, item_file, tuple(files), delivered, lists * len(delivered), rows, incidents
+    )
+
+
+def _write_day(
+    log: DayLog, folder: Path, out: Path, lists: int, chunk_lists: int
+) -> dict[Path, int]:
+    """Write the day's files; returns the rows of each."""
+    written: dict[Path, int] = {}
+    for part, tables in enumerate(log.tables(lists, chunk_lists)):
+        path = folder / f"part-{part}.parquet"
+        written[path] = _write(path, out, LOG_SCHEMA, tables)
+    return written
+
+
+def _write(path: Path, out: Path, schema: pyarrow.Schema, tables: Iterable[pyarrow.Table]) -> int:
+    """Write one file, a row group per table, and give it its name when it is whole."""
+    # The draft lies beside the logs: a reader of the day's folder cannot meet it.
+    draft = out / f".{path.parent.name}-{path.name}.draft"
+    rows = 0
+    try:
+        marked = schema.with_metadata({_SIGNATURE: b"synthetic"})
+        with pyarrow.parquet.ParquetWriter(draft, marked) as writer:
+            for table in tables:
+                writer.write_table(table, row_group_size=max(1, len(table)))
+                rows += len(table)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return rows
+
+
+def _faulty(lists: int) -> Integers:
+    """Numbers of the lists that hold wrong rows: one in a hundred, at least one, at most four."""
+    few = min(4, max(1, lists // 100))
+    return np.asarray((2 * np.arange(few) + 1) * lists // (2 * few))
+
+
+def _break(nth: int, sharing: int, rank: Integers, relevance: Floats, item: Integers) -> None:
+    """Plant in one list its part of the four faults, which ``sharing`` lists hold between them.
+
+    Changes the arrays of the list in place: relevance above one, relevance NaN, no row at rank
+    four, and the item of rank six again at rank seven.
+    """
+    mine = [fault % sharing == nth for fault in range(4)]
+    if mine[0]:
+        relevance[0] = 1.2
+    if mine[1]:
+        relevance[1] = np.nan
+    if mine[2]:
+        rank[3:] += 1
+    if mine[3]:
+        item[6] = item[5]
+
+
+def _refuse_impossible(start: date, days: int, items: int, **others: int) -> None:
+    """Refuse numbers that cannot be met; ``others`` need only be large enough."""
+    least = {"seed": 0}
+    problems = [
+        f"{name} is {given}: give {least.get(name, 1)} or more"
+        for name, given in {"days": days, **others}.items()
+        if given < least.get(name, 1)
+    ]
+    if items < LONGEST:
+        problems.append(
+            f"items is {items}: a list holds up to {LONGEST} different items, "
+            f"give {LONGEST} or more"
+        )
+    if days > (date.max - start).days + 1:
+        problems.append(f"days is {days}: the last day would lie after {date.max}, give fewer")
+    if problems:
+        raise ValueError(several("nothing was generated:", problems))
+
+
+def _refuse_misplaced(incidents: Incidents, calendar: list[date]) -> None:
+    placed = incidents.dates()
+    problems = [
+        f"{name} day {day} is not one of the days {calendar[0]} to {calendar[-1]}: move it there"
+        for name, day in placed.items()
+        if not calendar[0] <= day <= calendar[-1]
+    ]
+    if len(set(placed.values())) < len(placed):
+        both = ", ".join(f"{name} {day}" for name, day in placed.items())
+        problems.append(f"two incidents on one day ({both}): give each a day of its own")
+    if problems:
+        raise ValueError(several("nothing was generated:", problems))
+
+
+def _refuse_strangers(out: Path, calendar: list[date]) -> None:
+    """Real logs must never be mixed with synthetic ones, let alone be replaced by them."""
+    folders = [out / "logs" / day.isoformat() for day in calendar]
+    for folder in (out, out / "logs", *folders):
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder} is a file where a folder is needed: choose another out")
+    found = [path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())]
+    item_file = out / "items.parquet"
+    found += [item_file] if item_file.exists() else []
+    strangers = [path for path in found if not _generated(path)]
+    if strangers:
+        shown = [str(path) for path in strangers[:5]]
+        more = len(strangers) - len(shown)
+        shown += [f"and {more} more"] if more else []
+        raise ValueError(
+            several(
+                f"{out} holds files that were not generated:",
+                shown,
+                "Nothing was written. Choose an empty folder for out, or move these files away.",
+            )
+        )
+
+
+def _generated(path: Path) -> bool:
+    """Whether an earlier call wrote this file."""
+    if not path.is_file():
+        return False
+    try:
+        metadata = pyarrow.parquet.read_metadata(path).metadata
+    except (pyarrow.ArrowException, OSError):
+        return False
+    return _SIGNATURE in (metadata or {})
+
+
+def _remove_leftovers(folder: Path, keep: dict[Path, int]) -> None:
+    """Remove what an earlier, larger call left in the day's folder, and the folder when empty."""
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if path not in keep and _generated(path):
+            path.unlink()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _day_line(day: date, lists: int, rows: int, incidents: Incidents) -> str:
+    notes = {incidents.unfair: "  an unfair ranker", incidents.broken: "  some wrong rows"}
+    if day == incidents.missing:
+        return f"{day}  no log"
+    return f"{day}  {lists:,} lists  {rows:,} rows{notes.get(day, '')}"
+
+
+def _names(shares: dict[Any, float]) -> npt.NDArray[np.object_]:
+    return np.array(list(shares), dtype=object)
+
+
+def _drawn(shares: dict[Any, float], uniform: Floats) -> Integers:
+    """For each number in [0, 1), which entry of ``shares`` it falls on."""
+    bounds = np.cumsum(list(shares.values()))[:-1]
+    return np.searchsorted(bounds, uniform, side="right")
+
+
+def _numbered(prefix: str, numbers: Integers, below: int) -> pyarrow.Array:
+    """Ids of one width, so that they sort as their numbers do."""
+    padded = pyarrow.compute.ascii_lpad(
+        pyarrow.array(numbers).cast(pyarrow.string()), width=len(str(below - 1)), padding="0"
+    )
+    return pyarrow.compute.binary_join_element_wise(prefix, padded, "")

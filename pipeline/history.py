@@ -1,0 +1,200 @@
+"""The history: one short transaction per batch, and what it replaced is kept."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from pipeline.batch import DATABASE, info, now
+from pipeline.errors import AuditError
+from pipeline.settings import Settings
+from pipeline.store import attach, create, session, store_of, transaction
+from schemas.tables import (
+    BATCHES,
+    COUNTS_OF_HISTORY,
+    HISTORY,
+    HISTORY_TABLES,
+    SUPERSEDED,
+)
+
+HISTORY_DATABASE = "history"
+Tell = Callable[[str], None]
+Row = dict[str, Any]
+Manifest = dict[str, Row]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What merging a batch did: its revision, and whether anything changed."""
+
+    revision: int
+    changed: bool
+    scores: int
+
+
+@contextmanager
+def open_history(
+    settings: Settings, *, read_only: bool = False, waiting: Tell | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A session with the history attached; waits for its lock as long as the settings say."""
+    store = store_of(settings)
+    store.make()
+    connection = session(settings, [store.root])
+    try:
+        attach(
+            connection,
+            store.history,
+            HISTORY_DATABASE,
+            read_only=read_only,
+            patience=settings.busy_seconds,
+            waiting=waiting,
+        )
+        if not read_only:
+            create_missing(connection)
+        yield connection
+    finally:
+        connection.close()
+
+
+def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the tables of the history where there are none."""
+    there = {
+        name
+        for (name,) in connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [HISTORY_DATABASE]
+        ).fetchall()
+    }
+    create(connection, HISTORY_DATABASE, *(t for t in HISTORY_TABLES if t.name not in there))
+
+
+def manifest(settings: Settings) -> Manifest:
+    """The last attempt at each batch, by batch; empty where there is no history yet."""
+    if not store_of(settings).history.exists():
+        return {}
+    with open_history(settings, read_only=True) as connection:
+        rows = connection.sql(f"FROM {HISTORY_DATABASE}.batches ORDER BY batch").to_arrow_table()
+    return {row["batch"]: row for row in rows.to_pylist()}
+
+
+def _current(connection: duckdb.DuckDBPyConnection, batch: str) -> dict[str, Any] | None:
+    rows = connection.sql(
+        f"FROM {HISTORY_DATABASE}.batches WHERE batch = ?", params=[batch]
+    ).to_arrow_table()
+    return rows.to_pylist()[0] if rows.num_rows else None
+
+
+def same_result(row: dict[str, Any] | None, other: dict[str, Any]) -> bool:
+    """Whether two attempts read the same input with the same settings and code, and were done."""
+    names = ("input_hash", "config_hash", "code_version")
+    return (
+        row is not None
+        and row["status"] == other["status"] == "done"
+        and all(row[name] == other[name] for name in names)
+    )
+
+
+def _write_manifest(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
+    connection.execute(f"DELETE FROM {HISTORY_DATABASE}.batches WHERE batch = ?", [row["batch"]])
+    marks = ", ".join("?" for _ in BATCHES.names)
+    connection.execute(
+        f"INSERT INTO {HISTORY_DATABASE}.batches ({BATCHES.column_list}) VALUES ({marks})",
+        [row[name] for name in BATCHES.names],
+    )
+
+
+def record(settings: Settings, row: dict[str, Any], waiting: Tell | None = None) -> int:
+    """Note an attempt that produced no scores; returns the revision whose scores stay current.
+
+    A batch that has scores and merely lost its files keeps its manifest row.
+    """
+    with open_history(settings, waiting=waiting) as connection:
+        before = _current(connection, row["batch"])
+        revision = before["revision"] if before else 0
+        if not (revision and row["status"] == "no_data"):
+            with transaction(connection):
+                _write_manifest(connection, {**row, "revision": revision})
+            connection.execute(f"CHECKPOINT {HISTORY_DATABASE}")
+    return int(revision)
+
+
+def merge(
+    settings: Settings, batch: str, *, force: bool = False, waiting: Tell | None = None
+) -> Merged:
+    """Put the scores and counts of a batch file into the history.
+
+    Rows of an earlier revision move to the superseded tables.  Same input, settings and code
+    change nothing, unless forced.
+    """
+    path = store_of(settings).batch(batch)
+    with open_history(settings, waiting=waiting) as connection:
+        attach(connection, path, DATABASE, read_only=True, patience=settings.busy_seconds)
+        new, before = info(connection), _current(connection, batch)
+        scores = _count(connection, f"{DATABASE}.fairness_history", batch)
+        revision = before["revision"] if before else 0
+        if same_result(before, new) and not force:
+            return Merged(revision, changed=False, scores=scores)
+        with transaction(connection):
+            for table, kept in zip(HISTORY, SUPERSEDED, strict=True):
+                columns = table.column_list
+                connection.execute(
+                    f"INSERT INTO {HISTORY_DATABASE}.{kept.name} ({columns}, replaced_at) "
+                    f"SELECT {columns}, ? FROM {HISTORY_DATABASE}.{table.name} WHERE batch = ?",
+                    [now(), batch],
+                )
+                _replace(connection, batch, table.name, f"SELECT *, {revision + 1} AS revision")
+            for table in COUNTS_OF_HISTORY:
+                _replace(connection, batch, table.name, "SELECT *, ? AS batch", batch)
+            _write_manifest(connection, {**new, "revision": revision + 1})
+        _read_back(connection, batch, new["run_id"], scores)
+        connection.execute(f"CHECKPOINT {HISTORY_DATABASE}")
+    return Merged(revision + 1, changed=True, scores=scores)
+
+
+def _replace(
+    connection: duckdb.DuckDBPyConnection, batch: str, name: str, select: str, *values: str
+) -> None:
+    connection.execute(f"DELETE FROM {HISTORY_DATABASE}.{name} WHERE batch = ?", [batch])
+    connection.execute(
+        f"INSERT INTO {HISTORY_DATABASE}.{name} BY NAME {select} FROM {DATABASE}.{name}",
+        list(values),
+    )
+
+
+def _count(connection: duckdb.DuckDBPyConnection, table: str, batch: str) -> int:
+    rows = connection.execute(f"SELECT count(*) FROM {table} WHERE batch = ?", [batch]).fetchall()
+    return int(rows[0][0])
+
+
+def _read_back(connection: duckdb.DuckDBPyConnection, batch: str, run_id: str, scores: int) -> None:
+    """A commit that reported success is believed only when its rows are there."""
+    row = _current(connection, batch)
+    stored = _count(connection, f"{HISTORY_DATABASE}.fairness_history", batch)
+    if row is None or row["run_id"] != run_id or stored != scores:
+        raise AuditError(
+            f"{batch}: the history did not keep what was committed "
+            f"({stored} of {scores} scores); the batch file is whole, run the batch again"
+        )
+
+
+def labelled(settings: Settings, where: str = "true", values: Sequence[Any] = ()) -> list[Row]:
+    """Current scores with their label, filtered by a SQL condition on bound values.
+
+    Read from the history itself, so that a run sees what it has just merged.
+    """
+    if not store_of(settings).history.exists():
+        return []
+    with open_history(settings, read_only=True) as connection:
+        found = connection.sql(
+            "SELECT *, metric || coalesce('.' || aggregation, '') AS label "
+            f"FROM {HISTORY_DATABASE}.fairness_history WHERE {where} "
+            "ORDER BY batch, slice <> 'all', slice, slice_value, attribute, metric, aggregation",
+            params=list(values),
+        )
+        return [dict(row) for row in found.to_arrow_table().to_pylist()]
+
+
+def breaches(settings: Settings, batches: Sequence[str]) -> list[Row]:
+    """Scores of ``batches`` that are beyond their threshold, whole batches before slices."""
+    return labelled(settings, "status = 'breach' AND list_contains(?, batch)", [list(batches)])

@@ -1,0 +1,242 @@
+"""Scores of a frame or of some files, without a store: for notebooks, tests and a first look.
+
+The rows take the same way as those of a nightly batch (checked, counted, scored); only the files in
+between live in a temporary folder.
+"""
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import duckdb
+import pandas as pd
+import pyarrow
+
+from metrics import METRICS, Measure, Metric, parse_measure
+from pipeline import scoring
+from pipeline.errors import DataRefused, SettingsError
+from pipeline.ingest import Ingested, ingest
+from pipeline.measure import measure
+from pipeline.readers import Source, open_sources
+from pipeline.settings import Settings, settings_from
+from pipeline.store import attach, session
+from schemas.columns import quoted
+from schemas.rules import LOGGED
+
+Frame: TypeAlias = pd.DataFrame | pyarrow.Table
+_STAMP = scoring.RunStamp("", "", "", "", datetime(1970, 1, 1))
+_GUESSED_GROUPS = 20
+"""Most values that a column may have to be taken for an attribute when none is named."""
+
+
+@dataclass(frozen=True)
+class Quick:
+    """Scores of some rows: what was read, rows of fairness_history and of group_history."""
+
+    ingested: Ingested
+    scores: list[scoring.Row]
+    groups: list[scoring.Row]
+    settings: Settings
+
+
+def measures_for(
+    labels: Sequence[str] = (),
+    *,
+    k: int | None = None,
+    p: float | None = None,
+    decay: float | None = None,
+    denominator: str | None = None,
+) -> tuple[Measure, ...]:
+    """The measures that labels name, or all metrics, with parameters filled in.
+
+    A parameter is given to every metric that takes it and does not say it in its own label.
+    LabelError on a label or value that does not exist.
+    """
+    wanted = {"p": p, "decay": decay, "denominator": denominator}
+    said = {name: value for name, value in wanted.items() if value is not None}
+
+    def filled(metric: Metric, own: Measure) -> Measure:
+        takes = {parameter.name: parameter.default for parameter in metric.parameters}
+        given = {
+            name: said[name] if name in said and value == takes[name] else value
+            for name, value in own.parameters
+        }
+        return metric.at(own.k or (k if metric.cutoff else None), **given)
+
+    named = [parse_measure(label) for label in labels] or [metric.at() for metric in METRICS]
+    return tuple(dict.fromkeys(filled(each.metric, each) for each in named))
+
+
+@contextmanager
+def _workspace(
+    settings: Settings, folders: Iterable[Path]
+) -> Iterator[tuple[Settings, duckdb.DuckDBPyConnection]]:
+    """A session over a temporary store, with databases ``batch`` and ``scratch``."""
+    with tempfile.TemporaryDirectory(prefix="rankaudit-") as name:
+        root = Path(name)
+        here = settings.model_copy(update={"store": name})
+        connection = session(here, [*folders, root])
+        try:
+            attach(connection, root / "batch.duckdb", "batch")
+            attach(connection, root / "scratch.duckdb", "scratch")
+            yield here, connection
+        finally:
+            connection.close()
+
+
+def check_files(settings: Settings, paths: Sequence[Path], items: Path | None) -> Ingested:
+    """Read and check files; DataRefused as a nightly batch would raise it."""
+    folders = {path.absolute().parent for path in (*paths, *([items] if items else []))}
+    with _workspace(settings, folders) as (here, connection):
+        sources = open_sources(paths, here, connection)
+        table = open_sources([items], here, connection)[0] if items else None
+        return ingest(connection, here, sources, table, "batch", "scratch")
+
+
+def score_files(settings: Settings, paths: Sequence[Path], items: Path | None) -> Quick:
+    """Scores of log files, all read as one batch."""
+    folders = {path.absolute().parent for path in (*paths, *([items] if items else []))}
+    with _workspace(settings, folders) as (here, connection):
+        sources = open_sources(paths, here, connection)
+        table = open_sources([items], here, connection)[0] if items else None
+        return _scored(here, connection, sources, table)
+
+
+def guess_attributes(paths: Sequence[Path], items: Path | None, known: Iterable[str]) -> list[str]:
+    """Columns that look like attributes: not of the contract, and with few values.
+
+    Taken from the item table where there is one, else from the log.  SettingsError when there is
+    no such column.
+    """
+    skipped = {*known, *(column.name for column in LOGGED)}
+    settings = settings_from({"attributes": ["any"]}, folder=Path())
+    files = [items] if items else list(paths)
+    with _workspace(settings, {file.absolute().parent for file in files}) as (here, connection):
+        source = open_sources(files, here, connection)[0]
+        names = [name for name in source.columns if name not in skipped and "*" not in name]
+        few = [
+            name
+            for name in names
+            if connection.execute(
+                f"SELECT count(DISTINCT {quoted(name)}) FROM {source.table}"
+            ).fetchall()[0][0]
+            in range(1, _GUESSED_GROUPS + 1)
+        ]
+    if not few:
+        there = ", ".join(names) or "none but those of the contract"
+        raise SettingsError(
+            f"{source.shown}: which column holds the groups? Name it with --attribute; "
+            f"there are {there}"
+        )
+    return few
+
+
+def _scored(
+    settings: Settings,
+    connection: duckdb.DuckDBPyConnection,
+    sources: Sequence[Source],
+    items: Source | None,
+) -> Quick:
+    ingested = ingest(connection, settings, sources, items, "batch", "scratch")
+    measure(connection, settings, "batch")
+    stored = scoring.StoredCounts(connection, "batch")
+    found = scoring.scored(stored, settings, settings.measures)
+    scores, groups = scoring.rows_of(found, stored, settings, "", _STAMP)
+    return Quick(ingested, scores, groups, settings)
+
+
+def _registered(connection: duckdb.DuckDBPyConnection, name: str, frame: Frame) -> Source:
+    try:
+        table = (
+            frame
+            if isinstance(frame, pyarrow.Table)
+            else pyarrow.Table.from_pandas(frame, preserve_index=False)
+        )
+    except (pyarrow.ArrowException, TypeError, ValueError) as error:
+        raise DataRefused(f"{name}: a column holds values of several types ({error})") from None
+    connection.register(name, table)
+    described = connection.execute(f"DESCRIBE SELECT * FROM {quoted(name)}").fetchall()
+    return Source(name, "frame", {column: kind for column, kind, *_ in described})
+
+
+def score(
+    frame: Frame,
+    attributes: Sequence[str | Sequence[str]],
+    *,
+    slices: Sequence[str] = (),
+    items: Frame | None = None,
+    metrics: Sequence[str] = (),
+    k: int | None = None,
+    p: float | None = None,
+    decay: float | None = None,
+    denominator: str | None = None,
+    groups: bool = False,
+    settings: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Fairness scores of a ranking log in memory.
+
+    ``frame`` has one row per item and list: list_id, item_id, rank (or score), optional relevance
+    and click in [0, 1], slice and attribute columns; attributes may come from ``items`` (item_id
+    and attributes) instead.  In a pandas frame NaN means missing.  ``attributes`` are column
+    names; a list of names is their intersection.  ``metrics`` are labels such as
+    ``AWRF(p=0.2)@10``, all ten by default; ``k``, ``p``, ``decay`` and ``denominator`` go to the
+    metrics that take them.  ``settings`` may hold any other key of audit.yaml.
+
+    Returns a tidy frame, one row per slice, attribute, metric and aggregation, with value, reason,
+    worst_group and best_group; with ``groups``, one row per group and its value instead.  Raises
+    SettingsError or DataRefused with a text that says what to change.
+    """
+    try:
+        measures = measures_for(metrics, k=k, p=p, decay=decay, denominator=denominator)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    said = {
+        **(settings or {}),
+        "attributes": [each if isinstance(each, str) else list(each) for each in attributes],
+        "slices": list(slices),
+        "metrics": [measure.label for measure in measures],
+    }
+    with _workspace(settings_from(said, folder=Path()), []) as (here, connection):
+        source = _registered(connection, "frame", frame)
+        table = None if items is None else _registered(connection, "items", items)
+        found = _scored(here, connection, [source], table)
+    dropped = ["batch", "run_id", "code_version", "config_hash", "input_hash", "computed_at"]
+    empty = [] if groups else ["lower", "upper", "status"]
+    return pd.DataFrame(found.groups if groups else found.scores).drop(columns=[*dropped, *empty])
+
+
+def as_document(found: Quick) -> dict[str, Any]:
+    """The scores as one JSON document; the slice is said only where slices were asked for."""
+    values: dict[tuple[Any, ...], dict[str, float | None]] = {}
+    for row in found.groups:
+        key = (row["slice"], row["slice_value"], row["attribute"], row["metric"])
+        values.setdefault(key, {})[row["group_value"]] = row["value"]
+    scores = []
+    for row in found.scores:
+        bound = parse_measure(row["metric"])
+        key = (row["slice"], row["slice_value"], row["attribute"], row["metric"])
+        part = {"slice": row["slice"], "slice_value": row["slice_value"]}
+        scores.append(
+            {
+                "metric": bound.metric.name,
+                "parameters": dict(bound.shown),
+                **(part if found.settings.slices else {}),
+                "attribute": row["attribute"],
+                "aggregation": row["aggregation"],
+                "value": row["value"],
+                "reason": row["reason"],
+                "worst_group": row["worst_group"],
+                "best_group": row["best_group"],
+                "groups": values.get(key, {}),
+            }
+        )
+    return {
+        "lists": found.ingested.lists,
+        "rows": found.ingested.rows_accepted,
+        "rejected": found.ingested.rows_rejected,
+        "scores": scores,
+    }

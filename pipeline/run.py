@@ -1,0 +1,243 @@
+"""Whole batches from logs to history: one, or many in turn, or many at once."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import date, timedelta
+from multiprocessing import get_context
+from typing import Any
+
+from pipeline.batch import (
+    Attempted,
+    delivery,
+    ingest_batch,
+    measure_batch,
+    new_run_id,
+    promote,
+    score_batch,
+)
+from pipeline.errors import AuditError, DataRefused, NoData
+from pipeline.history import Manifest, Merged, manifest, merge, record
+from pipeline.ingest import RuleCount
+from pipeline.publish import publish
+from pipeline.settings import Settings, check_batch_key
+from pipeline.store import remove_database, store_of
+from pipeline.version import code_version
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one batch.
+
+    ``status``: done, unchanged, no_data, refused or failed.  ``revision`` counts replacements of
+    its scores; 0 when it has none.
+    """
+
+    batch: str
+    status: str
+    message: str = ""
+    lists: int = 0
+    rows_read: int = 0
+    rows_accepted: int = 0
+    rows_rejected: int = 0
+    scores: int = 0
+    breaches: int = 0
+    revision: int = 0
+    rules: tuple[RuleCount, ...] = ()
+    exit_code: int = 0
+
+
+def up_to_date(settings: Settings, batch: str, known: Manifest) -> bool:
+    """Whether the history already holds what running the batch would give."""
+    row = known.get(batch)
+    if row is None or row["status"] != "done":
+        return False
+    if (row["config_hash"], row["code_version"]) != (settings.config_hash, code_version()):
+        return False
+    try:
+        return bool(delivery(settings, batch).digest == row["input_hash"])
+    except AuditError:
+        return False
+
+
+def _unchanged(batch: str, row: dict[str, Any]) -> Outcome:
+    return Outcome(
+        batch,
+        "unchanged",
+        "same input, settings and code",
+        row["lists"],
+        row["rows_read"],
+        row["rows_accepted"],
+        row["rows_rejected"],
+        revision=row["revision"],
+    )
+
+
+def _computed(settings: Settings, batch: str, run_id: str, *, from_counts: bool) -> Outcome:
+    """Everything about a batch that needs no shared file."""
+    try:
+        ingested = None if from_counts else ingest_batch(settings, batch, run_id)
+        if ingested:
+            measure_batch(settings, batch, run_id)
+        scores = score_batch(settings, batch, run_id)
+        promote(settings, batch, run_id)
+    except BaseException:
+        remove_database(store_of(settings).staged(batch, run_id))
+        raise
+    return Outcome(
+        batch,
+        "done",
+        "",
+        ingested.lists if ingested else 0,
+        ingested.rows_read if ingested else 0,
+        ingested.rows_accepted if ingested else 0,
+        ingested.rows_rejected if ingested else 0,
+        scores=len(scores),
+        breaches=sum(row["status"] == "breach" for row in scores),
+        rules=ingested.rules if ingested else (),
+    )
+
+
+def _finished(found: Outcome, merged: Merged) -> Outcome:
+    status = "done" if merged.changed else "unchanged"
+    return Outcome(**{**found.__dict__, "status": status, "revision": merged.revision})
+
+
+def _without_scores(settings: Settings, failed: Attempted, waiting: Tell | None) -> Outcome:
+    revision = record(settings, failed.row, waiting)
+    row = failed.row
+    kept = f"\n  The batch keeps its last good result, revision {revision}." if revision else ""
+    return Outcome(
+        row["batch"],
+        row["status"],
+        f"{failed.cause}{kept}",
+        rows_read=row["rows_read"],
+        rows_rejected=row["rows_rejected"],
+        revision=revision,
+        rules=getattr(getattr(failed.cause, "ingested", None), "rules", ()),
+        exit_code=failed.cause.exit_code,
+    )
+
+
+def run_batch(
+    settings: Settings,
+    batch: str,
+    *,
+    force: bool = False,
+    from_counts: bool = False,
+    waiting: Tell | None = None,
+) -> Outcome:
+    """Ingest, measure, score and merge one batch; publishing is a step of its own.
+
+    ``from_counts`` scores the stored counts again without reading logs.  A batch without rows or
+    with refused rows is an outcome, not an error; AuditError is what no batch is to blame for.
+    """
+    check_batch_key(batch)
+    if not force and not from_counts:
+        known = manifest(settings)
+        if up_to_date(settings, batch, known):
+            return _unchanged(batch, known[batch])
+    try:
+        found = _computed(settings, batch, new_run_id(), from_counts=from_counts)
+    except Attempted as failed:
+        return _without_scores(settings, failed, waiting)
+    return _finished(found, merge(settings, batch, force=force, waiting=waiting))
+
+
+def days(first: date, last: date) -> list[str]:
+    """Batch keys of every day from ``first`` to ``last``."""
+    return [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
+
+
+def backfill(
+    settings: Settings,
+    batches: Sequence[str],
+    *,
+    jobs: int = 1,
+    force: bool = False,
+    from_counts: bool = False,
+    waiting: Tell | None = None,
+) -> Iterator[Outcome]:
+    """Run many batches; yields each outcome as it is final in the history.
+
+    Batches that are up to date are left alone, so an interrupted backfill goes on where it
+    stopped.  With several ``jobs``, batches are computed in processes of their own and merged by
+    this one.  The dashboard copy is published once, at the end, even when interrupted.
+    """
+    known = {} if force or from_counts else manifest(settings)
+    todo = []
+    changed = False
+    try:
+        for batch in batches:
+            if batch in known and up_to_date(settings, batch, known):
+                yield _unchanged(batch, known[batch])
+            else:
+                todo.append(batch)
+        for outcome in _computed_in_turn(
+            settings, todo, jobs, force=force, from_counts=from_counts, waiting=waiting
+        ):
+            changed = changed or outcome.status != "unchanged"
+            yield outcome
+    finally:
+        if changed or (known and not store_of(settings).dashboard.exists()):
+            publish(settings, waiting)
+
+
+def _computed_in_turn(
+    settings: Settings,
+    batches: Sequence[str],
+    jobs: int,
+    *,
+    force: bool,
+    from_counts: bool,
+    waiting: Tell | None,
+) -> Iterator[Outcome]:
+    if jobs == 1 or len(batches) < 2:
+        for batch in batches:
+            yield _one(settings, batch, force=force, from_counts=from_counts, waiting=waiting)
+        return
+    pool = ProcessPoolExecutor(min(jobs, len(batches)), mp_context=get_context("spawn"))
+    try:
+        pending = {
+            pool.submit(_in_process, settings, batch, from_counts): batch for batch in batches
+        }
+        for future in as_completed(pending):
+            batch = pending[future]
+            try:
+                found = future.result()
+            except AuditError as error:
+                yield _failed(batch, error)
+                continue
+            if isinstance(found, Outcome):
+                yield _finished(found, merge(settings, batch, force=force, waiting=waiting))
+            else:
+                row, cause = found
+                yield _without_scores(settings, Attempted(row, cause), waiting)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _in_process(
+    settings: Settings, batch: str, from_counts: bool
+) -> Outcome | tuple[dict[str, Any], AuditError]:
+    """One batch in a worker process; what it raises must survive the way back."""
+    try:
+        return _computed(settings, batch, new_run_id(), from_counts=from_counts)
+    except Attempted as failed:
+        kind = NoData if isinstance(failed.cause, NoData) else DataRefused
+        return failed.row, kind(str(failed.cause))
+
+
+def _one(
+    settings: Settings, batch: str, *, force: bool, from_counts: bool, waiting: Tell | None
+) -> Outcome:
+    try:
+        return run_batch(settings, batch, force=force, from_counts=from_counts, waiting=waiting)
+    except AuditError as error:
+        return _failed(batch, error)
+
+
+def _failed(batch: str, error: AuditError) -> Outcome:
+    return Outcome(batch, "failed", str(error), exit_code=error.exit_code)

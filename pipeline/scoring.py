@@ -1,0 +1,323 @@
+"""From stored counts to scores.
+
+Rows of the log are not needed: a batch can be scored again, with other parameters, from its count
+tables alone, whether they stand in its own file or in the history.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pandera.errors
+import pyarrow
+
+from metrics import (
+    PREFIX_UNIT,
+    UNIT,
+    UNKNOWN,
+    WHOLE,
+    Counts,
+    Evaluation,
+    GroupMetric,
+    ItemCounts,
+    Measure,
+    PairCounts,
+    PrefixCounts,
+    RankHistogram,
+    SingleMetric,
+    evaluate,
+)
+from pipeline.errors import AuditError
+from pipeline.settings import Settings
+from pipeline.verdicts import status_of
+from schemas.columns import Table, quoted
+from schemas.tables import (
+    FAIRNESS_HISTORY,
+    GROUP_HISTORY,
+    GROUP_SIZES,
+    ITEM_GAPS,
+    PAIR_STATS,
+    PREFIX_STATS,
+    RANK_COUNTS,
+    SCORE_SCHEMA,
+    SLICE_COUNTS,
+)
+
+Slice = tuple[str, str]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunStamp:
+    """What every stored row says about its origin."""
+
+    run_id: str
+    code_version: str
+    config_hash: str
+    input_hash: str
+    computed_at: datetime
+
+
+class StoredCounts:
+    """The count tables of one batch, in an attached database.
+
+    ``batch`` selects one batch of the history; a batch file holds only its own.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, database: str, batch: str | None = None
+    ) -> None:
+        self._connection = connection
+        self._database = database
+        self._batch = batch
+        self._sizes: dict[str, dict[str, int]] = {}
+        for row in self._read(GROUP_SIZES):
+            self._sizes.setdefault(row["attribute"], {})[row["group_value"]] = row["items"]
+        self.slices = {_slice(row): row for row in self._read(SLICE_COUNTS)}
+        self._gaps = {_slice(row): row for row in self._read(ITEM_GAPS)}
+        self._pairs = self._by_group(PAIR_STATS)
+        self._prefixes = self._by_group(PREFIX_STATS)
+        self._histograms = self._read_histograms()
+        self._binary = self._is_binary()
+        if not self.slices:
+            raise AuditError("no counts are stored for the batch; run it from its logs first")
+
+    def _select(self, table: Table, columns: str) -> pyarrow.Table:
+        where, values = ("", []) if self._batch is None else ("WHERE batch = ?", [self._batch])
+        order = ", ".join(map(quoted, table.key))
+        return self._connection.sql(
+            f"SELECT {columns} FROM {quoted(self._database)}.{table.name} {where} ORDER BY {order}",
+            params=values,
+        ).to_arrow_table()
+
+    def _read(self, table: Table) -> list[Row]:
+        return list(self._select(table, table.column_list).to_pylist())
+
+    def _by_group(self, table: Table) -> dict[Slice, dict[tuple[str, str], Row]]:
+        found: dict[Slice, dict[tuple[str, str], Row]] = {}
+        for row in self._read(table):
+            found.setdefault(_slice(row), {})[row["attribute"], row["group_value"]] = row
+        return found
+
+    def _read_histograms(self) -> dict[tuple[str, str, str], pd.DataFrame]:
+        # The unit is a power of two, so dividing by it is exact.
+        columns = ", ".join(
+            f"{quoted(column.name)}::DOUBLE / {float(UNIT)!r} AS {quoted(column.name)}"
+            if column.type == "HUGEINT"
+            else quoted(column.name)
+            for column in RANK_COUNTS.columns
+        )
+        frame = self._select(RANK_COUNTS, columns).to_pandas()
+        keys = ["slice", "slice_value", "attribute"]
+        return {(str(a), str(b), str(c)): rows for (a, b, c), rows in frame.groupby(keys)}
+
+    def _is_binary(self) -> bool:
+        """Whether every relevance is 0 or 1: then its sum is the number of relevant rows."""
+        found = self._select(RANK_COUNTS, f"relevance_sum = relevant * {UNIT}::HUGEINT AS same")
+        return all(found["same"].to_pylist())
+
+    def groups(self, attribute: str) -> tuple[str, ...]:
+        """Groups of ``attribute`` in the batch, in name order."""
+        return tuple(sorted(self._histograms[WHOLE, WHOLE, attribute]["group_value"].unique()))
+
+    def counts(
+        self,
+        part: Slice,
+        attribute: str,
+        *,
+        with_catalogue: bool = False,
+        target: dict[str, float] | None = None,
+    ) -> Counts:
+        """Counts of one slice and attribute; ``with_catalogue`` adds groups that never appeared."""
+        sizes = self._sizes.get(attribute)
+        names = self.groups(attribute)
+        if with_catalogue and sizes:
+            names = tuple(sorted({*names, *(set(sizes) - {UNKNOWN})}))
+        rows = self._histograms.get((*part, attribute))
+        if rows is None:
+            rows = self._histograms[WHOLE, WHOLE, attribute].iloc[:0]
+        pairs, prefixes = self._pairs.get(part, {}), self._prefixes.get(part, {})
+
+        def summed(
+            table: dict[tuple[str, str], Row], column: str, unit: int
+        ) -> np.ndarray[Any, np.dtype[np.float64]]:
+            found = (table.get((attribute, name)) for name in names)
+            return np.array([int(row[column]) / unit if row else 0.0 for row in found])
+
+        return Counts(
+            lists=self.slices[part]["lists"],
+            groups=names,
+            ranks=_histogram(rows, names),
+            binary=self._binary,
+            pairs=PairCounts(
+                summed(pairs, "lists", 1).astype(np.int64), summed(pairs, "share_sum", UNIT)
+            ),
+            prefixes=PrefixCounts(
+                *(
+                    summed(prefixes, column, PREFIX_UNIT)
+                    for column in ("entropy_sum", "share_sum", "own_sum")
+                )
+            ),
+            items=self._items(part),
+            catalogue=sizes,
+            target=target,
+        )
+
+    def _items(self, part: Slice) -> ItemCounts | None:
+        row = self._gaps.get(part)
+        if row is None:
+            return None
+        return ItemCounts(
+            int(row["gap_sum"]) / UNIT, int(row["share_gap_sum"]) / UNIT, row["share_lists"]
+        )
+
+    def lists_with(self, part: Slice, attribute: str, group: str) -> int:
+        """Lists of the slice that hold the group."""
+        row = self._prefixes.get(part, {}).get((attribute, group))
+        return int(row["lists"]) if row else 0
+
+
+def _slice(row: Row) -> Slice:
+    return row["slice"], row["slice_value"]
+
+
+def _histogram(rows: pd.DataFrame, names: tuple[str, ...]) -> RankHistogram:
+    at = {name: index for index, name in enumerate(names)}
+    return RankHistogram(
+        group=np.array([at[name] for name in rows["group_value"]], dtype=np.int64),
+        rank=rows["rank"].to_numpy(dtype=np.int64),
+        rows=rows["rows"].to_numpy(dtype=np.int64),
+        judged=rows["judged"].to_numpy(dtype=np.int64),
+        relevant=rows["relevant"].to_numpy(dtype=np.int64),
+        relevance=rows["relevance_sum"].to_numpy(dtype=np.float64),
+        click_known=rows["click_known"].to_numpy(dtype=np.int64),
+        click=rows["click_sum"].to_numpy(dtype=np.float64),
+    )
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One evaluation, with the slice and attribute it is about; attribute None for items."""
+
+    part: Slice
+    attribute: str | None
+    evaluation: Evaluation
+    counts: Counts
+
+
+def scored(
+    stored: StoredCounts, settings: Settings, measures: Iterable[Measure]
+) -> Iterator[Scored]:
+    """Every measure on every slice and attribute."""
+    wanted = tuple(measures)
+    for part in sorted(stored.slices, key=lambda each: (each[0] != WHOLE, each)):
+
+        @cache
+        def counts(attribute: str, wide: bool, part: Slice = part) -> Counts:
+            target = settings.targets.get(attribute)
+            return stored.counts(part, attribute, with_catalogue=wide, target=target)
+
+        for at, attribute in enumerate(settings.attribute_names):
+            for measure in wanted:
+                metric = measure.metric
+                grouped = isinstance(metric, GroupMetric) or (
+                    isinstance(metric, SingleMetric) and metric.grouped
+                )
+                if not grouped and at > 0:
+                    continue
+                wide = measure.given.get("denominator") == "catalogue"
+                here = counts(attribute, wide)
+                found = evaluate(
+                    measure,
+                    here,
+                    unknown_counts=settings.unknown_group.in_aggregations,
+                    top_is_good=settings.top_of_list == "good",
+                )
+                yield Scored(part, attribute if grouped else None, found, here)
+
+
+def rows_of(
+    found: Iterable[Scored], stored: StoredCounts, settings: Settings, batch: str, stamp: RunStamp
+) -> tuple[list[Row], list[Row]]:
+    """Rows of fairness_history and of group_history."""
+    scores: list[Row] = []
+    groups: list[Row] = []
+    origin = asdict(stamp)
+    for each in found:
+        size = stored.slices[each.part]
+        key = {
+            "batch": batch,
+            "slice": each.part[0],
+            "slice_value": each.part[1],
+            "attribute": each.attribute,
+            "metric": each.evaluation.measure.label,
+        }
+        for score in each.evaluation.scores:
+            aggregation = score.name.aggregation
+            scores.append(
+                {
+                    **key,
+                    "aggregation": aggregation.name if aggregation else None,
+                    "value": score.value,
+                    "reason": score.reason,
+                    "worst_group": score.worst_group,
+                    "best_group": score.best_group,
+                    "lower": None,
+                    "upper": None,
+                    "status": status_of(score, settings.thresholds, each.attribute, each.part[0]),
+                    "lists": size["lists"],
+                    "rows": size["rows"],
+                    **origin,
+                }
+            )
+        if each.evaluation.values is None or each.attribute is None:
+            continue
+        values = each.evaluation.values
+        appearances = each.counts.total("rows")
+        for name, value, reason, n in zip(
+            each.evaluation.groups, values.values, values.reasons, appearances, strict=True
+        ):
+            groups.append(
+                {
+                    **key,
+                    "group_value": name,
+                    "value": None if reason else float(value),
+                    "reason": reason.value if reason else None,
+                    "n": int(n),
+                    "lists": stored.lists_with(each.part, each.attribute, name),
+                    **origin,
+                }
+            )
+    return scores, groups
+
+
+def write_scores(
+    connection: duckdb.DuckDBPyConnection,
+    database: str,
+    scores: Sequence[Row],
+    groups: Sequence[Row],
+    measures: Sequence[Measure],
+) -> None:
+    """Validate rows and put them in the place of those of the same measures."""
+    labels = [measure.label for measure in measures]
+    for table, rows in ((FAIRNESS_HISTORY, scores), (GROUP_HISTORY, groups)):
+        arrow = pyarrow.Table.from_pylist(list(rows), schema=table.arrow)
+        schema = SCORE_SCHEMA if table is FAIRNESS_HISTORY else table.schema
+        try:
+            schema.validate(arrow.to_pandas(types_mapper=pd.ArrowDtype), lazy=True)
+        except pandera.errors.SchemaErrors as errors:
+            broken = sorted({str(each) for each in errors.failure_cases["check"]})
+            raise AuditError(
+                f"{table.name}: computed values break their schema ({', '.join(broken)}); "
+                "nothing was stored. This is a fault of the program: please report it."
+            ) from None
+        connection.register("computed_rows", arrow)
+        target = f"{quoted(database)}.{table.name}"
+        connection.execute(f"DELETE FROM {target} WHERE list_contains(?, metric)", [labels])
+        connection.execute(f"INSERT INTO {target} BY NAME FROM computed_rows")
+        connection.unregister("computed_rows")

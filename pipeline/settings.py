@@ -1,0 +1,400 @@
+"""Settings of an audit: what ``audit.yaml`` may say, and what it means when it says nothing."""
+
+import hashlib
+import json
+import re
+from datetime import date
+from difflib import get_close_matches
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from metrics import METRICS, WHOLE, Measure, parse_measure, parse_score
+from pipeline.errors import SettingsError, several
+from schemas.rules import LOGGED, POSITION
+
+BATCH_KEY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+DEFAULT_FILE = "audit.yaml"
+JOIN = "*"
+"""Joins the names, and the values, of an intersection of attributes."""
+
+_RESERVED = {column.name for column in (*LOGGED, POSITION)} | {WHOLE, "file", "row", "problems"}
+_NAME = re.compile(r"^[^\s*\x00-\x1f](?:[^*\x00-\x1f]*[^\s*\x00-\x1f])?$")
+
+
+def check_batch_key(batch: str) -> str:
+    """``batch`` if it can name a batch and its file; SettingsError otherwise."""
+    if BATCH_KEY.fullmatch(batch) and not batch.endswith("."):
+        return batch
+    shown = batch if len(batch) <= 70 else batch[:67] + "..."
+    raise SettingsError(
+        f"{shown!r} cannot name a batch: 1 to 64 letters, digits, '.', '_' or '-', "
+        "a letter or digit first, and no '.' last"
+    )
+
+
+class Part(BaseModel):
+    """A section of the settings: unknown keys are errors, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Ranks(Part):
+    """How ranks were logged."""
+
+    start: Literal[0, 1] = 1
+    gaps: Literal["reject", "compact", "keep"] = "reject"
+
+
+class Rejects(Part):
+    """What a broken row costs, and when a batch has too many of them."""
+
+    policy: Literal["drop_list", "drop_row", "refuse_batch"] = "drop_list"
+    max_rejected_share: float = Field(default=0.05, ge=0, le=1)
+    max_stored_rows: int = Field(default=10_000, ge=0)
+
+
+class Unknown(Part):
+    """Items without a group."""
+
+    in_aggregations: bool = False
+    max_share: float = Field(default=1.0, ge=0, le=1)
+
+
+class Limits(Part):
+    """Bounds on what is read, against files that are not what they seem."""
+
+    files: int = Field(default=10_000, ge=1)
+    rows: int = Field(default=1_000_000_000, ge=1)
+    groups: int = Field(default=1_000, ge=2)
+    slice_values: int = Field(default=1_000, ge=1)
+
+
+class Threshold(Part):
+    """A limit on one score, on the side on which the score is unfair.
+
+    ``attributes`` and ``slices`` say where it holds, everywhere by default; among slices, ``all``
+    stands for the whole batch.
+    """
+
+    min: float | None = None
+    max: float | None = None
+    attributes: tuple[str, ...] | None = None
+    slices: tuple[str, ...] | None = None
+
+    @model_validator(mode="after")
+    def _one_side(self) -> Self:
+        if (self.min is None) == (self.max is None):
+            raise ValueError("give either min or max")
+        return self
+
+
+class Schedule(Part):
+    """When the nightly run starts, and which days are batches."""
+
+    start: date = date(2026, 1, 1)
+    end: date | None = None
+    hour: int = Field(default=3, ge=0, le=23)
+    minute: int = Field(default=0, ge=0, le=59)
+    timezone: str = "UTC"
+    deadline_hours: int = Field(default=30, ge=1)
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        from zoneinfo import ZoneInfo
+
+        try:
+            ZoneInfo(name)
+        except (KeyError, ValueError, OSError):
+            raise ValueError(f"{name!r} is no time zone; one looks like Europe/Berlin") from None
+        return name
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.end is not None and self.end < self.start:
+            raise ValueError("end lies before start")
+        return self
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _attribute(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+Attribute = Annotated[tuple[str, ...], BeforeValidator(_attribute)]
+Patterns = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+
+
+class Settings(Part):
+    """All settings of an audit.  Paths are relative to the folder of the settings file."""
+
+    folder: Path = Path()
+    logs: Patterns = ("logs/{batch}/*",)
+    items: str | None = None
+    store: str = "store"
+    columns: dict[str, str] = Field(default_factory=dict)
+    ranks: Ranks = Ranks()
+    top_of_list: Literal["good", "bad"] = "good"
+    missing_relevance: Literal["undefined", "zero"] = "undefined"
+    missing_click: Literal["undefined", "zero"] = "undefined"
+    attributes: tuple[Attribute, ...] = Field(min_length=1)
+    slices: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = tuple(metric.at().label for metric in METRICS)
+    targets: dict[str, dict[str, float]] = Field(default_factory=dict)
+    thresholds: dict[str, Threshold] = Field(default_factory=dict)
+    rejects: Rejects = Rejects()
+    unknown_group: Unknown = Unknown()
+    limits: Limits = Limits()
+    schedule: Schedule = Schedule()
+    memory_limit: str | None = None
+    threads: int | None = Field(default=None, ge=1)
+    busy_seconds: float = Field(default=60.0, ge=0)
+
+    @field_validator("logs")
+    @classmethod
+    def _has_batch(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        if not patterns:
+            raise ValueError("name at least one path")
+        for pattern in patterns:
+            if "{batch}" not in pattern:
+                raise ValueError(
+                    f"{pattern!r} does not say where the batch stands; "
+                    "write {batch}, as in logs/{batch}/*.parquet"
+                )
+        return patterns
+
+    @field_validator("attributes")
+    @classmethod
+    def _attributes_named(
+        cls, attributes: tuple[tuple[str, ...], ...]
+    ) -> tuple[tuple[str, ...], ...]:
+        for attribute in attributes:
+            if not attribute:
+                raise ValueError("an intersection of no attributes")
+            for name in attribute:
+                _check_name(name)
+            if len(set(attribute)) < len(attribute):
+                raise ValueError(f"{JOIN.join(attribute)} names an attribute twice")
+        names = [JOIN.join(attribute) for attribute in attributes]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{name} stands twice")
+        return attributes
+
+    @field_validator("slices")
+    @classmethod
+    def _slices_named(cls, slices: tuple[str, ...]) -> tuple[str, ...]:
+        for name in slices:
+            _check_name(name)
+            if slices.count(name) > 1:
+                raise ValueError(f"{name} stands twice")
+        return slices
+
+    @field_validator("metrics")
+    @classmethod
+    def _metrics_known(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
+        found = tuple(parse_measure(label).label for label in labels)
+        for label in found:
+            if found.count(label) > 1:
+                raise ValueError(f"{label} stands twice")
+        return found
+
+    @field_validator("thresholds")
+    @classmethod
+    def _thresholds_fit(
+        cls, thresholds: dict[str, Threshold], info: ValidationInfo
+    ) -> dict[str, Threshold]:
+        computed = set(info.data.get("metrics", ()))
+        found = {}
+        for label, threshold in thresholds.items():
+            score = parse_score(label)
+            if computed and score.measure.label not in computed:
+                raise ValueError(
+                    f"{label}: {score.measure.label} is not computed; "
+                    "add it to metrics or drop the threshold"
+                )
+            _check_side(label, threshold)
+            found[score.label] = threshold
+        return found
+
+    @field_validator("targets")
+    @classmethod
+    def _targets_are_shares(
+        cls, targets: dict[str, dict[str, float]]
+    ) -> dict[str, dict[str, float]]:
+        for attribute, shares in targets.items():
+            if len(shares) < 2 or any(not isfinite(s) or s < 0 for s in shares.values()):
+                raise ValueError(f"{attribute}: shares of two or more groups, none negative")
+            if abs(sum(shares.values()) - 1) > 1e-6:
+                raise ValueError(
+                    f"{attribute}: the shares add up to {sum(shares.values()):g}, not 1"
+                )
+        return targets
+
+    @model_validator(mode="after")
+    def _names_apart(self) -> Self:
+        folded: dict[str, str] = {}
+        for name in (*self.slices, *self.attribute_columns):
+            other = folded.setdefault(name.casefold(), name)
+            if other != name:
+                raise ValueError(f"{other} and {name} differ only in case")
+            if name in self.slices and name in self.attribute_columns:
+                raise ValueError(f"{name} is both a slice and an attribute")
+        for name in self.columns:
+            usable = {column.name for column in LOGGED} | {*self.slices, *self.attribute_columns}
+            if name not in usable:
+                near = get_close_matches(name, sorted(usable), n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise ValueError(
+                    f"columns: {name} is no column of the contract, no slice and no attribute{hint}"
+                )
+        for name in self.targets:
+            if name not in self.attribute_names:
+                raise ValueError(f"targets: {name} is not among the attributes")
+        for label, threshold in self.thresholds.items():
+            for name in threshold.attributes or ():
+                if name not in self.attribute_names:
+                    raise ValueError(f"thresholds: {label}: {name} is not among the attributes")
+            for name in threshold.slices or ():
+                if name not in (WHOLE, *self.slices):
+                    raise ValueError(f"thresholds: {label}: {name} is neither a slice nor 'all'")
+        return self
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What is computed."""
+        return tuple(parse_measure(label) for label in self.metrics)
+
+    @property
+    def attribute_columns(self) -> tuple[str, ...]:
+        """The attribute columns that logs or the item table must have, each once."""
+        return tuple(dict.fromkeys(name for attribute in self.attributes for name in attribute))
+
+    @property
+    def attribute_names(self) -> tuple[str, ...]:
+        """Attributes as the history names them; intersections are joined."""
+        return tuple(JOIN.join(attribute) for attribute in self.attributes)
+
+    def path(self, name: str) -> Path:
+        """``name`` as the settings mean it: relative to the folder of the settings file."""
+        return self.folder / Path(name).expanduser()
+
+    def _digest_of(self, *names: str) -> str:
+        return digest(self.model_dump(mode="json", include=set(names)))
+
+    @property
+    def rows_hash(self) -> str:
+        """Digest of what decides which rows are accepted and how they are counted."""
+        return self._digest_of(
+            "columns",
+            "ranks",
+            "missing_relevance",
+            "missing_click",
+            "attributes",
+            "slices",
+            "rejects",
+        )
+
+    @property
+    def config_hash(self) -> str:
+        """Digest of all that stored scores depend on: not paths, schedule, limits or resources."""
+        said = self._digest_of("top_of_list", "metrics", "targets", "unknown_group", "thresholds")
+        return digest([self.rows_hash, said])
+
+
+def digest(said: Any) -> str:
+    """Sixteen hex digits that stand for a JSON value."""
+    text = json.dumps(said, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _check_name(name: str) -> None:
+    if name in _RESERVED:
+        raise ValueError(f"{name} has a meaning of its own and cannot be a slice or attribute")
+    if not _NAME.fullmatch(name) or len(name) > 200:
+        raise ValueError(f"{name!r} cannot name a column ('*' joins intersections)")
+
+
+def _check_side(label: str, threshold: Threshold) -> None:
+    score = parse_score(label)
+    if score.aggregation is None and len(tuple(score.measure.scores())) > 1:
+        raise ValueError(f"{label}: say which aggregation, as in {label}.MinMaxRatio")
+    if score.alarm is None:
+        raise ValueError(f"{label} has no unfair side, so it cannot be judged")
+    limit = threshold.min if score.alarm == "low" else threshold.max
+    right, wrong = ("min", "max") if score.alarm == "low" else ("max", "min")
+    if limit is None:
+        raise ValueError(f"{label} is unfair when {score.alarm}: give {right}, not {wrong}")
+    if limit not in score.range:
+        raise ValueError(f"{label} lies in {score.range}; a limit of {limit:g} says nothing")
+
+
+def load_settings(path: Path | None = None) -> Settings:
+    """Settings from ``path``, or from audit.yaml in this folder.
+
+    SettingsError lists every problem of the file at once.
+    """
+    file = path or Path(DEFAULT_FILE)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        hint = "" if path else "; name another with --config, or copy the commented example"
+        raise SettingsError(f"{file}: no such file{hint}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file}: cannot be read as UTF-8 text ({error})") from None
+    try:
+        said = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "not valid YAML"
+        raise SettingsError(f"{file}{where}: {problem}") from None
+    if said is None:
+        said = {}
+    if not isinstance(said, dict):
+        raise SettingsError(
+            f"{file}: settings are 'name: value' lines, not a {type(said).__name__}"
+        )
+    return settings_from(said, folder=file.parent, where=str(file))
+
+
+def settings_from(said: dict[Any, Any], *, folder: Path, where: str = "settings") -> Settings:
+    """Settings from a mapping; SettingsError lists every problem at once."""
+    if "folder" in said:
+        raise SettingsError(f"{where}: folder: unknown setting; paths are relative to the file")
+    try:
+        return Settings(**{str(key): value for key, value in said.items()}, folder=folder)
+    except ValidationError as error:
+        problems = [_problem(each) for each in error.errors()]
+        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+        raise SettingsError(several(f"{where}: {count}", problems)) from None
+
+
+def _problem(error: Any) -> str:
+    where = ".".join(str(step) for step in error["loc"])
+    text = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        parent: Any = Settings
+        for step in error["loc"][:-1]:
+            field = getattr(parent, "model_fields", {}).get(step)
+            parent = field.annotation if field else None
+        fields = [name for name in getattr(parent, "model_fields", {}) if name != "folder"]
+        near = get_close_matches(str(error["loc"][-1]), fields, n=1)
+        text = "unknown setting" + (f"; did you mean {near[0]}?" if near else "")
+    return f"{where}: {text}" if where else text

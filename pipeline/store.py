@@ -1,0 +1,185 @@
+"""Where an audit keeps its files, and how they are opened: paths, sessions, transactions, locks."""
+
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from pipeline.errors import AuditError, StoreBusy
+from pipeline.settings import Settings, check_batch_key
+from schemas.columns import Table, literal, quoted
+
+STORAGE_VERSION = "v1.4.0"
+"""Storage format of every file, so that older DuckDB versions and drivers can read them."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """Paths of one audit's store."""
+
+    root: Path
+
+    @property
+    def history(self) -> Path:
+        """Scores of all batches, and what they replaced."""
+        return self.root / "history.duckdb"
+
+    @property
+    def dashboard(self) -> Path:
+        """The copy that dashboards open."""
+        return self.root / "dashboard.duckdb"
+
+    def batch(self, batch: str) -> Path:
+        """The file of one batch."""
+        return self.root / "batches" / f"{check_batch_key(batch)}.duckdb"
+
+    def staged(self, batch: str, run_id: str) -> Path:
+        """The file that a run computes a batch in; it replaces the batch's file when done."""
+        return self.root / "staged" / f"{check_batch_key(batch)}.{check_batch_key(run_id)}.duckdb"
+
+    def refused(self, batch: str) -> Path:
+        """Rejected rows of a batch that was refused, kept for whoever mends the logs."""
+        return self.root / "refused" / f"{check_batch_key(batch)}.duckdb"
+
+    def current(self, batch: str, run_id: str) -> Path:
+        """The file that a run works on: its staged one, or what the batch already has."""
+        staged = self.staged(batch, run_id)
+        return staged if staged.exists() else self.batch(batch)
+
+    def make(self) -> None:
+        """Create the folders."""
+        for name in ("batches", "staged", "refused"):
+            (self.root / name).mkdir(parents=True, exist_ok=True)
+
+
+def store_of(settings: Settings) -> Store:
+    """The store that the settings name."""
+    return Store(settings.path(settings.store).absolute())
+
+
+def session(settings: Settings, folders: Iterable[Path]) -> duckdb.DuckDBPyConnection:
+    """A DuckDB session that can open files below ``folders`` and nothing else.
+
+    No extension is loaded, no other path or address can be reached, and no statement can change
+    that.
+    """
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    )
+    if settings.threads:
+        connection.execute(f"SET threads = {settings.threads}")
+    if settings.memory_limit:
+        try:
+            connection.execute("SET memory_limit = ?", [settings.memory_limit])
+        except duckdb.Error as error:
+            raise AuditError(f"memory_limit: {first_line(error)}") from None
+    spill = store_of(settings).root / "spill"
+    allowed = [str(folder.absolute()) for folder in (*folders, spill)]
+    connection.execute(f"SET temp_directory = {literal(str(spill))}")
+    connection.execute(f"SET allowed_directories = [{', '.join(map(literal, allowed))}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def first_line(error: BaseException) -> str:
+    """What DuckDB says first, without its quotes of the data."""
+    return str(error).strip().split("\n", 1)[0]
+
+
+_LOCKED = re.compile(r"Could not set lock|being used by another process|Conflicting lock", re.I)
+_HOLDER = re.compile(r"held in (?P<program>\S+) \(PID (?P<pid>\d+)\)")
+
+
+def attach(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    name: str,
+    *,
+    read_only: bool = False,
+    patience: float = 0.0,
+    waiting: Callable[[str], None] | None = None,
+) -> None:
+    """Open a database file under ``name``, waiting up to ``patience`` seconds for its lock.
+
+    StoreBusy names the process that holds it; AuditError says why a file cannot be opened.
+    """
+    options = ["READ_ONLY"] if read_only else [f"STORAGE_VERSION {literal(STORAGE_VERSION)}"]
+    statement = f"ATTACH {literal(str(path))} AS {quoted(name)} ({', '.join(options)})"
+    deadline = time.monotonic() + patience
+    pause = 0.05
+    told = False
+    while True:
+        try:
+            connection.execute(statement)
+        except duckdb.Error as error:
+            if not _LOCKED.search(str(error)):
+                raise AuditError(f"{path}: cannot be opened: {first_line(error)}") from None
+            holder = _HOLDER.search(str(error))
+            who = f"process {holder['pid']} ({holder['program']})" if holder else "another process"
+            if time.monotonic() >= deadline:
+                raise StoreBusy(
+                    f"{path} is in use by {who}; waited {patience:.0f} s. "
+                    "Try again, or raise busy_seconds in the settings."
+                ) from None
+            if waiting and not told:
+                waiting(f"waiting for {path.name}, in use by {who}")
+                told = True
+            time.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(pause * 1.6, 2.0)
+        else:
+            return
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """A transaction that is rolled back on any error.
+
+    An error inside a DuckDB 2.0 transaction aborts it, and a later COMMIT succeeds and stores
+    nothing; so no error may be swallowed between BEGIN and COMMIT.
+    """
+    connection.execute("BEGIN")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def create(connection: duckdb.DuckDBPyConnection, database: str, *tables: Table) -> None:
+    """Create ``tables`` where they are missing."""
+    for table in tables:
+        connection.execute(table.create(database))
+
+
+def describe(connection: duckdb.DuckDBPyConnection, database: str, *tables: Table) -> None:
+    """Write the descriptions of ``tables`` and their columns into the database."""
+    for table in tables:
+        for comment in table.comments(database):
+            connection.execute(comment)
+
+
+def replace_file(new: Path, old: Path) -> None:
+    """Put ``new`` in the place of ``old`` so that a reader meets one or the other, durably."""
+    with new.open("rb") as file:
+        os.fsync(file.fileno())
+    new.replace(old)
+    if os.name == "posix":
+        folder = os.open(old.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def remove_database(path: Path) -> None:
+    """Remove a database file and its write-ahead log, if they exist."""
+    for file in (path, path.with_name(path.name + ".wal")):
+        file.unlink(missing_ok=True)

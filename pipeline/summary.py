@@ -1,0 +1,273 @@
+"""What people read in a terminal: a line per batch, what stands out, what to do next.
+
+Everything fits 80 columns and reads the same without colour.  Nothing here decides anything.
+"""
+
+import csv
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from metrics import METRICS, GroupMetric, SingleMetric
+from pipeline.ingest import rule_lines
+from pipeline.run import Outcome
+from pipeline.settings import Settings
+from pipeline.store import store_of
+
+WIDTH = 80
+_STYLES = {
+    "done": "green",
+    "unchanged": "dim",
+    "no_data": "yellow",
+    "refused": "red",
+    "failed": "red",
+    "breach": "red",
+}
+_SYMBOLS = {"done": "+", "unchanged": "=", "no_data": "o", "refused": "!", "failed": "x"}
+_SHOWN = 12
+
+
+def console(*, quiet: bool = False, stderr: bool = False) -> Console:
+    """A console of at most 80 columns; ``quiet`` swallows everything."""
+    found = Console(stderr=stderr, quiet=quiet, highlight=False, soft_wrap=False)
+    if found.width > WIDTH or not found.is_terminal:
+        found.width = WIDTH
+    return found
+
+
+def printable(text: str) -> str:
+    """``text`` without control characters, which could steer a terminal, ready for rich."""
+    return escape("".join(c if c.isprintable() or c == "\n" else "?" for c in text))
+
+
+def batch_line(outcome: Outcome) -> str:
+    """One batch in one line of rich markup."""
+    style = _STYLES[outcome.status]
+    head = f"[{style}]{_SYMBOLS[outcome.status]} {printable(outcome.batch):<12}"
+    head += f"{outcome.status.replace('_', ' '):<10}[/]"
+    if outcome.status in ("no_data", "failed"):
+        return head + printable(outcome.message.split("\n")[0])
+    parts = [f"{outcome.lists:>9,} lists", f"{outcome.rows_read:>11,} rows"]
+    if outcome.rows_rejected:
+        parts.append(f"[yellow]{outcome.rows_rejected:,} rejected[/]")
+    if outcome.breaches:
+        parts.append(f"[red]{outcome.breaches:,} breach{'es' if outcome.breaches > 1 else ''}[/]")
+    return head + "  ".join(parts)
+
+
+def details(outcome: Outcome) -> list[str]:
+    """What a reader needs beside the line: why rows or the batch were refused."""
+    if outcome.status in ("refused", "failed"):
+        return [printable(line) for line in outcome.message.split("\n")]
+    return [printable(f"  {line}") for line in rule_lines(outcome.rules, samples=2)]
+
+
+def score_text(value: float | None, reason: str | None) -> str:
+    """A score in three significant digits, or why there is none."""
+    return f"{value:.3g}" if value is not None else f"none ({reason})"
+
+
+def breaches_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
+    """Scores beyond their threshold, worst batches first as given."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, width=WIDTH)
+    for name in ("batch", "score", "attribute", "slice", "value", "worst off"):
+        table.add_column(name, overflow="fold")
+    for row in rows[:_SHOWN]:
+        where = "all" if row["slice"] == "all" else f"{row['slice']} {row['slice_value']}"
+        table.add_row(
+            *(
+                printable(str(each))
+                for each in (
+                    row["batch"],
+                    row["label"],
+                    row["attribute"] or "items",
+                    where,
+                    score_text(row["value"], row["reason"]),
+                    row["worst_group"] or "",
+                )
+            )
+        )
+    return table
+
+
+def closing(settings: Settings, outcomes: Sequence[Outcome], command: str = "") -> None:
+    """The end of a run over many batches: counts, what stands out, files, what to try next."""
+    from pipeline.history import breaches
+
+    out = console()
+    counts = {
+        status: sum(outcome.status == status for outcome in outcomes)
+        for status in ("done", "unchanged", "no_data", "refused", "failed")
+    }
+    said = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items() if n)
+    out.print(f"\n[bold]{len(outcomes)} batches[/]: {said or 'nothing to do'}")
+    keys = [outcome.batch for outcome in outcomes]
+    found = breaches(settings, keys)
+    if found:
+        out.print(breaches_table(found, "\nBeyond their thresholds"))
+        if len(found) > _SHOWN:
+            out.print(f"  and {len(found) - _SHOWN:,} more")
+    elif settings.thresholds:
+        out.print("No score is beyond its threshold.")
+    else:
+        out.print("No thresholds are set, so nothing was judged.")
+    store = store_of(settings)
+    out.print(f"\nHistory     {_short(store.history)}\nDashboards  {_short(store.dashboard)}")
+    if command:
+        out.print("\nNext")
+        for line in _next(settings, found, command):
+            out.print(f"  {printable(line)}")
+
+
+def _next(settings: Settings, found: Sequence[Mapping[str, Any]], command: str) -> list[str]:
+    first = found[0] if found else None
+    config = f" --config {shlex.quote(str(command))}" if command != "audit.yaml" else ""
+    about = f"--batch {first['batch']} --status breach" if first else "--slice all"
+    return [
+        f".venv/bin/rankaudit history {about}{config}",
+        ".venv/bin/rankaudit metrics",
+        f"make dev{' CONFIG=' + shlex.quote(str(command)) if config else ''}",
+    ]
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def history_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Rows of the history for a terminal."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("batch", "slice", "attribute", "score", "value", "status", "worst off"):
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        style = _STYLES.get(row["status"], "")
+        where = "all" if row["slice"] == "all" else f"{row['slice']} {row['slice_value']}"
+        status = row["status"].replace("_", " ")
+        table.add_row(
+            printable(row["batch"]),
+            printable(where),
+            printable(row["attribute"] or "items"),
+            printable(row["label"]),
+            printable(score_text(row["value"], row["reason"])),
+            f"[{style}]{status}[/]" if style else status,
+            printable(row["worst_group"] or ""),
+        )
+    return table
+
+
+def plain(value: Any) -> Any:
+    """``value`` as JSON can hold it."""
+    return value.isoformat() + "Z" if isinstance(value, datetime) else value
+
+
+def write_csv(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> None:
+    """Rows as CSV; text that a spreadsheet would run as a formula is prefixed with a quote."""
+    writer = None
+    for row in rows:
+        if writer is None:
+            writer = csv.DictWriter(file, list(row), lineterminator="\n")
+            writer.writeheader()
+        writer.writerow({name: _cell(value) for name, value in row.items()})
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return "'" + value
+    return plain(value)
+
+
+def write_json_lines(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> None:
+    """Rows as JSON, one object a line."""
+    for row in rows:
+        file.write(json.dumps({name: plain(value) for name, value in row.items()}) + "\n")
+
+
+def scores_table(document: Mapping[str, Any]) -> Table:
+    """Scores of ``rankaudit score``: a line per score, group values below their metric."""
+    table = Table(box=None, pad_edge=False)
+    sliced = any("slice" in score for score in document["scores"])
+    names = ["slice"] if sliced else []
+    for name in (*names, "attribute", "score", "value", "worst off", "best off"):
+        table.add_column(name, overflow="fold")
+    for score in document["scores"]:
+        label = score["metric"]
+        given = {name: value for name, value in score["parameters"].items() if name != "k"}
+        if given:
+            label += f"({','.join(f'{name}={value}' for name, value in given.items())})"
+        if "k" in score["parameters"]:
+            label += f"@{score['parameters']['k']}"
+        if score["aggregation"]:
+            label += f".{score['aggregation']}"
+        where = [f"{score['slice']} {score['slice_value']}"] if sliced else []
+        cells = (
+            *where,
+            score["attribute"] or "items",
+            label,
+            score_text(score["value"], score["reason"]),
+            score["worst_group"] or "",
+            score["best_group"] or "",
+        )
+        table.add_row(*(printable(str(cell)) for cell in cells))
+    return table
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """Every metric as data: what it needs, its formula, range, fairest value and source."""
+    rows = []
+    for metric in METRICS:
+        grouped = isinstance(metric, GroupMetric)
+        alarm = metric.alarm if isinstance(metric, SingleMetric) else None
+        rows.append(
+            {
+                "name": metric.name,
+                "title": metric.title,
+                "label": metric.at().label,
+                "formula": metric.formula,
+                "per_group": grouped,
+                "range": [metric.range.low, _finite(metric.range.high)],
+                "fairest": metric.fairest if isinstance(metric, SingleMetric) else None,
+                "alarm": alarm,
+                "cutoff": metric.cutoff,
+                "columns": sorted(metric.columns),
+                "parameters": {
+                    parameter.name: {
+                        "default": parameter.default,
+                        "choices": list(parameter.choices),
+                        "text": parameter.text,
+                    }
+                    for parameter in metric.parameters
+                },
+                "source": metric.source,
+            }
+        )
+    return rows
+
+
+def _finite(value: float) -> float | None:
+    return value if value != float("inf") else None
+
+
+def metrics_table() -> Table:
+    """The catalogue for a terminal."""
+    table = Table(box=None, pad_edge=False, width=WIDTH)
+    for name in ("metric", "what", "range", "needs", "formula"):
+        table.add_column(name, overflow="fold")
+    for metric in METRICS:
+        table.add_row(
+            printable(metric.at().label),
+            printable(metric.title),
+            printable(str(metric.range)),
+            ", ".join(sorted(metric.columns)),
+            printable(metric.formula),
+        )
+    return table
