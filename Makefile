@@ -1,0 +1,93 @@
+# Needs Python 3.11 or newer and GNU make 3.81 or newer; everything else is installed into .venv.
+
+VENV   := .venv
+PY     := $(VENV)/bin/python
+UV     := uv==0.13.8
+CONFIG ?=
+ARGS   ?=
+
+export DAGSTER_DISABLE_TELEMETRY := yes
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# The .ready file holds the folder it was made in. An environment that was moved, or that has lost its
+# Python, counts as not built.
+$(shell test -x $(PY) && test "$$(cat $(VENV)/.ready 2>/dev/null)" = '$(CURDIR)' || rm -f $(VENV)/.ready)
+
+# Every candidate is tried, not only looked up: version managers leave names on the PATH that do not run.
+FIND_PYTHON = for found in $(PYTHON) python3.13 python3.12 python3.11 python3 python; do \
+	"$$found" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
+	found=; \
+	done; \
+	if [ -z "$$found" ]; then \
+	echo 'Python 3.11 or newer, with its venv module, was not found on the PATH.' >&2; \
+	echo 'Install it (Debian and Ubuntu: the packages python3 and python3-venv), or name one:' >&2; \
+	echo '  make PYTHON=/path/to/python3.12 ...' >&2; \
+	exit 1; \
+	fi
+
+.DEFAULT_GOAL := help
+.PHONY: help audit test check dev bench lock clean clean-data
+
+help: ## Show this list
+	@echo 'make TARGET'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
+
+audit: $(VENV)/.ready ## Audit every batch, of demo logs at first; of your own with CONFIG=my/audit.yaml
+	@$(PY) -m assets.audit $(if $(CONFIG),--config '$(CONFIG)')
+
+test: $(VENV)/.ready ## Run the tests; ARGS='-k name' chooses some
+	@$(PY) -m pytest -n auto $(ARGS)
+
+check: $(VENV)/.ready ## Lint, formatting, types and import contracts
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@$(VENV)/bin/lint-imports
+
+# A new home is set up by one process alone: the several that `dagster dev` starts would race for it.
+dev: export DAGSTER_HOME = $(CURDIR)/.dagster
+dev: $(VENV)/.ready ## Open Dagster on http://127.0.0.1:3000
+	@mkdir -p .dagster
+	@cp dagster.yaml .dagster/dagster.yaml
+	@test -d .dagster/schedules || $(PY) -m dagster instance migrate >/dev/null
+	@$(PY) -W 'ignore:Function `dev_command`' -m dagster dev -h 127.0.0.1 -p 3000
+
+bench: $(VENV)/.ready ## Measure the speed on this machine
+	@$(PY) benchmarks/bench.py $(ARGS)
+
+# Extras stay in the pins: a pip older than 23.3 does not see that gql==4 fulfils gql[requests].
+lock: ## Bring requirements.lock in line with pyproject.toml; ARGS=--upgrade takes the newest versions
+	@$(FIND_PYTHON); test -x .venv-lock/bin/uv || "$$found" -m venv --clear .venv-lock
+	@.venv-lock/bin/python -m pip install --quiet '$(UV)'
+	@.venv-lock/bin/uv pip compile pyproject.toml --extra dev --output-file requirements.lock --quiet \
+		--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-strip-extras \
+		--custom-compile-command 'make lock' $(ARGS)
+
+clean: ## Remove the environment and all caches; data stays
+	@rm -rf $(VENV) .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find metrics schemas pipeline assets tests benchmarks examples \
+		-name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@echo 'Left in place: store/ and logs/ (make clean-data removes them), .dagster/ (run history).'
+
+clean-data: ## Remove logs/, items.parquet and store/ of this folder: the demo and its results
+	@own=$$(find logs items.parquet -type f ! -exec grep -q 'rankaudit.generated' {} \; -print 2>/dev/null | head -n 3); \
+	if [ -n "$$own" ]; then \
+	printf '%s\n' 'Nothing was removed. These files are not of the demo; move them away first:' "$$own" >&2; \
+	exit 1; \
+	fi
+	@rm -rf logs items.parquet store
+	@echo 'Removed: logs/, items.parquet, store/.'
+
+# The mark goes first and comes last: an interrupted build is started anew by the next call.
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@if [ -f $@ ]; then \
+	echo 'Bringing $(VENV) up to date with requirements.lock.'; \
+	rm -f $@; \
+	else \
+	$(FIND_PYTHON); \
+	echo "Building $(VENV) with $$("$$found" --version): one to five minutes, this once."; \
+	"$$found" -m venv --clear $(VENV); \
+	fi
+	@$(PY) -m pip install --quiet --require-hashes -r requirements.lock
+	@$(PY) -m pip install --quiet --no-deps --no-build-isolation -e .
+	@printf '%s' '$(CURDIR)' > $@
