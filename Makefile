@@ -42,7 +42,7 @@ check: $(VENV)/.ready ## Lint, formatting, types and import contracts
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
-	@$(VENV)/bin/lint-imports
+	@$(VENV)/bin/lint-imports --no-logo
 
 # A new home is set up by one process alone: the several that `dagster dev` starts would race for it.
 dev: export DAGSTER_HOME = $(CURDIR)/.dagster

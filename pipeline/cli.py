@@ -266,8 +266,8 @@ def score(
     from metrics import LabelError
     from pipeline import summary
     from pipeline.errors import SettingsError
-    from pipeline.ingest import rule_lines
     from pipeline.quick import as_document, measures_for, score_files
+    from pipeline.rejects import rule_lines
 
     try:
         measures = measures_for(metrics, k=k, p=p, decay=decay, denominator=denominator)
@@ -317,8 +317,8 @@ def check(
     """Check files against the contract; compute nothing.  Exit 3 if a row breaks it."""
     _readable(files, items)
     from pipeline import summary
-    from pipeline.ingest import rule_lines
     from pipeline.quick import check_files
+    from pipeline.rejects import rule_lines
 
     settings = _file_settings(
         config, files, items, attributes, slices, rejects={"max_rejected_share": 1.0}

@@ -15,8 +15,8 @@ import pyarrow
 from metrics import PREFIX_UNIT, UNIT, WHOLE
 from metrics.prefixes import SMOOTHED_ZERO, SMOOTHING, TERMS, steps, tails
 from metrics.weights import exposure_at
-from pipeline.ingest import group_of
 from pipeline.settings import JOIN, Settings
+from pipeline.staging import group_of
 from pipeline.store import create, transaction
 from schemas.columns import Table, internal, literal, quoted
 from schemas.tables import (

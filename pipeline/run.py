@@ -18,8 +18,8 @@ from pipeline.batch import (
 )
 from pipeline.errors import AuditError, DataRefused, NoData
 from pipeline.history import Manifest, Merged, manifest, merge, record
-from pipeline.ingest import RuleCount
 from pipeline.publish import publish
+from pipeline.rejects import RuleCount
 from pipeline.settings import Settings, check_batch_key
 from pipeline.store import remove_database, store_of
 from pipeline.version import code_version

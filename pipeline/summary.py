@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from metrics import METRICS, GroupMetric, SingleMetric
-from pipeline.ingest import rule_lines
+from pipeline.rejects import rule_lines
 from pipeline.run import Outcome
 from pipeline.settings import Settings
 from pipeline.store import store_of

@@ -7,7 +7,15 @@ from pathlib import Path
 import metrics
 import schemas
 
-_PIPELINE = ("readers.py", "ingest.py", "measure.py", "scoring.py", "verdicts.py")
+_PIPELINE = (
+    "readers.py",
+    "staging.py",
+    "rejects.py",
+    "ingest.py",
+    "measure.py",
+    "scoring.py",
+    "verdicts.py",
+)
 
 
 @cache

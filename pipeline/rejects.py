@@ -1,0 +1,134 @@
+"""Rows that break a rule: found, explained, stored and counted; and lists that fall with them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from pipeline.readers import Source
+from pipeline.staging import TEXT_CUT, Reading
+from schemas.columns import literal
+from schemas.rules import LIST_ID, RANK, SCORE, list_rules
+
+_SAMPLES = 8
+_ESSENTIAL = (LIST_ID.name, RANK.name, SCORE.name)
+"""Columns whose loss leaves a hole in the list, so that dropping the row alone is not enough."""
+
+
+@dataclass(frozen=True)
+class RuleCount:
+    """How many rows and lists broke one rule, with a few of them as text."""
+
+    rule: str
+    rows: int
+    lists: int
+    sample: tuple[str, ...] = ()
+
+
+def judge(reading: Reading, sources: Sequence[Source]) -> None:
+    """Store offenders of all rules, and fill ``lists`` of the scratch database.
+
+    ``lists`` has one row per list: its id and whether it is ``broken``.
+    """
+    _store(
+        reading,
+        sources,
+        "SELECT * FROM (SELECT file, row, list_id, item_id, unnest(problems, recursive := true) "
+        f"FROM {reading.scratch}.staged WHERE problems IS NOT NULL) WHERE rule IS NOT NULL",
+    )
+    settings = reading.settings
+    rules = list_rules(settings.slices, gaps_allowed=settings.ranks.gaps != "reject")
+    flags = "".join(f", coalesce({rule.broken}, false) AS rule{i}" for i, rule in enumerate(rules))
+    essential = ", ".join(map(literal, _ESSENTIAL))
+    fatal = "problems IS NOT NULL"
+    if settings.rejects.policy == "drop_row":
+        fatal = f'len(list_filter(problems, lambda p: p."column" IN ({essential}))) > 0'
+    broken = " OR ".join(["rows_broken", *(f"rule{i}" for i in range(len(rules)))])
+    reading.run(
+        f"CREATE TABLE {reading.scratch}.lists AS SELECT *, {broken} AS broken FROM ("
+        f"SELECT list_id, coalesce(bool_or({fatal}), false) AS rows_broken{flags} "
+        f"FROM {reading.scratch}.staged WHERE list_id IS NOT NULL GROUP BY list_id)"
+    )
+    for i, rule in enumerate(rules):
+        _store(
+            reading,
+            sources,
+            f"SELECT file, row, list_id, item_id, {literal(rule.name)} AS rule, "
+            f'{literal(rule.column)} AS "column", left({reading.column(rule.column)}::VARCHAR, '
+            f"{TEXT_CUT}) AS value, {literal(rule.error)} AS problem "
+            f"FROM {reading.scratch}.staged WHERE list_id IN "
+            f"(SELECT list_id FROM {reading.scratch}.lists WHERE rule{i}) QUALIFY {rule.offends}",
+        )
+
+
+def _store(reading: Reading, sources: Sequence[Source], offenders: str) -> None:
+    """Count ``offenders`` and store the first of each rule.
+
+    It is a query of file, row, list_id, item_id, rule, column, value and problem.
+    """
+    counts = reading.rows(
+        f"SELECT rule, count(*), count(DISTINCT list_id) FROM ({offenders}) GROUP BY rule"
+    )
+    if not counts:
+        return
+    reading.connection.executemany(
+        f"INSERT INTO {reading.database}.rule_counts VALUES (?, ?, ?)", counts
+    )
+    files = ", ".join(
+        f"({number}, {literal(source.shown)}, {source.lines_before or 0}, "
+        f"{str(source.lines_before is not None).lower()})"
+        for number, source in enumerate(sources)
+    )
+    reading.run(
+        f"INSERT INTO {reading.database}.rejected_rows BY NAME "
+        "SELECT name AS file, row, CASE WHEN has_lines THEN row + before END AS line, list_id, "
+        f'item_id, rule, "column", value, problem FROM ({offenders}) AS o '
+        f"JOIN (VALUES {files}) AS f(number, name, before, has_lines) ON f.number = o.file "
+        "QUALIFY row_number() OVER (PARTITION BY rule ORDER BY o.file, row) "
+        f"<= {reading.settings.rejects.max_stored_rows} ORDER BY o.file, row, rule"
+    )
+
+
+def accepted(reading: Reading) -> str:
+    """SQL of the staged rows that are let in, to follow FROM staged."""
+    own = "problems IS NULL" if reading.settings.rejects.policy == "drop_row" else "true"
+    return (
+        f"SEMI JOIN (SELECT list_id FROM {reading.scratch}.lists WHERE NOT broken) "
+        f"USING (list_id) WHERE {own}"
+    )
+
+
+def rule_counts(reading: Reading) -> tuple[RuleCount, ...]:
+    """What was found, a rule each, with samples."""
+    samples: dict[str, list[str]] = {}
+    for rule, file, row, line, column, value, problem in reading.rows(
+        f'SELECT rule, file, row, line, "column", value, problem '
+        f"FROM {reading.database}.rejected_rows "
+        f"QUALIFY row_number() OVER (PARTITION BY rule ORDER BY file, row) <= {_SAMPLES} "
+        "ORDER BY file, row"
+    ):
+        said = "" if value is None else f'"{value}" '
+        where = f"row {row}" if line is None else f"line {line}"
+        text = f"{where} of {PurePath(str(file)).name}: {column} {said}{problem}"
+        samples.setdefault(str(rule), []).append(text)
+    counted = reading.rows(
+        f"SELECT rule, rows, lists FROM {reading.database}.rule_counts ORDER BY 1"
+    )
+    return tuple(
+        RuleCount(str(rule), rows, lists, tuple(samples.get(str(rule), ())))
+        for rule, rows, lists in counted
+    )
+
+
+def rule_lines(rules: Iterable[RuleCount], samples: int = 3) -> list[str]:
+    """Broken rules as text: a line each with counts, then a few of the offenders."""
+    lines = []
+    for rule in rules:
+        lines.append(f"{rule.rule}: {_count(rule.rows, 'row')} in {_count(rule.lists, 'list')}")
+        lines += [f"  {text}" for text in rule.sample[:samples]]
+        if rule.rows > samples:
+            lines.append(f"  and {rule.rows - samples:,} more")
+    return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
