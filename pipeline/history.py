@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from metrics import AGGREGATIONS, METRICS
 from pipeline.batch import DATABASE, info, now
 from pipeline.errors import AuditError
 from pipeline.settings import Settings
@@ -181,7 +182,8 @@ def _read_back(connection: duckdb.DuckDBPyConnection, batch: str, run_id: str, s
 def labelled(settings: Settings, where: str = "true", values: Sequence[Any] = ()) -> list[Row]:
     """Current scores with their label, filtered by a SQL condition on bound values.
 
-    Read from the history itself, so that a run sees what it has just merged.
+    Whole batches come before slices.  Read from the history itself, so that a run sees what it
+    has just merged.
     """
     if not store_of(settings).history.exists():
         return []
@@ -189,8 +191,14 @@ def labelled(settings: Settings, where: str = "true", values: Sequence[Any] = ()
         found = connection.sql(
             "SELECT *, metric || coalesce('.' || aggregation, '') AS label "
             f"FROM {HISTORY_DATABASE}.fairness_history WHERE {where} "
-            "ORDER BY batch, slice <> 'all', slice, slice_value, attribute, metric, aggregation",
-            params=list(values),
+            "ORDER BY slice <> 'all', batch, slice, slice_value, attribute, "
+            "list_position(?, regexp_extract(metric, '^[A-Za-z]+')), metric, "
+            "list_position(?, aggregation)",
+            params=[
+                *values,
+                [metric.name for metric in METRICS],
+                [aggregation.name for aggregation in AGGREGATIONS],
+            ],
         )
         return [dict(row) for row in found.to_arrow_table().to_pylist()]
 

@@ -74,15 +74,8 @@ def ingest(
     written in either case.
     """
     reading = Reading(connection, settings, quoted(database), quoted(scratch))
-    from_items: list[str] = []
-    item_layout = None
-    if items is not None:
-        item_layout = layout(items, settings, ["item_id", *settings.attribute_columns])
-        if "item_id" not in item_layout.found:
-            raise DataRefused(f"{items.shown}: no column 'item_id', which joins items to the log")
-    from_items = [
-        name for name in settings.attribute_columns if item_layout and name in item_layout.found
-    ]
+    item_layout = _item_layout(items, settings) if items else None
+    from_items = list(item_layout.found)[1:] if item_layout else []
     layouts = log_layouts(sources, settings, from_items)
     logged = frozenset(layouts[0].found) if layouts else frozenset()
     create(connection, database, REJECTED_ROWS, RULE_COUNTS, GROUP_SIZES)
@@ -97,6 +90,14 @@ def ingest(
         _accept(reading, [name for name in from_items if name not in logged], logged)
         _gate(reading, binary=found.graded_rows == 0)
     return _within_limits(reading, found)
+
+
+def _item_layout(items: Source, settings: Settings) -> Layout:
+    """Where the item table holds its id, which comes first, and attributes."""
+    found = layout(items, settings, ["item_id", *settings.attribute_columns])
+    if "item_id" not in found.found:
+        raise DataRefused(f"{items.shown}: no column 'item_id', which joins items to the log")
+    return found
 
 
 def _summary(

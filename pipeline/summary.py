@@ -6,7 +6,7 @@ Everything fits 80 columns and reads the same without colour.  Nothing here deci
 import csv
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -28,7 +28,6 @@ _STYLES = {
     "no_data": "yellow",
     "refused": "red",
     "failed": "red",
-    "breach": "red",
 }
 _SYMBOLS = {"done": "+", "unchanged": "=", "no_data": "o", "refused": "!", "failed": "x"}
 _SHOWN = 12
@@ -71,30 +70,52 @@ def details(outcome: Outcome) -> list[str]:
 
 def score_text(value: float | None, reason: str | None) -> str:
     """A score in three significant digits, or why there is none."""
-    return f"{value:.3g}" if value is not None else f"none ({reason})"
+    if value is None:
+        return f"none ({reason})"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.3g}".removesuffix(".")
 
 
-def breaches_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
-    """Scores beyond their threshold, worst batches first as given."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, width=WIDTH)
-    for name in ("batch", "score", "attribute", "slice", "value", "worst off"):
-        table.add_column(name, overflow="fold")
-    for row in rows[:_SHOWN]:
-        where = "all" if row["slice"] == "all" else f"{row['slice']} {row['slice_value']}"
-        table.add_row(
-            *(
-                printable(str(each))
-                for each in (
-                    row["batch"],
-                    row["label"],
-                    row["attribute"] or "items",
-                    where,
-                    score_text(row["value"], row["reason"]),
-                    row["worst_group"] or "",
-                )
-            )
-        )
-    return table
+def _slice(row: Mapping[str, Any]) -> str:
+    return "all" if row["slice"] == "all" else f"{row['slice']} {row['slice_value']}"
+
+
+_CELLS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "batch": lambda row: row["batch"],
+    "slice": _slice,
+    "attribute": lambda row: row["attribute"] or "items",
+    "score": lambda row: row["metric"] + (f".{row['aggregation']}" if row["aggregation"] else ""),
+    "value": lambda row: score_text(row["value"], row["reason"]),
+    "status": lambda row: row["status"].replace("_", " "),
+    "worst off": lambda row: row["worst_group"] or "",
+    "best off": lambda row: row["best_group"] or "",
+}
+HISTORY_COLUMNS = ("batch", "slice", "attribute", "score", "value", "status", "worst off")
+SCORE_COLUMNS = ("slice", "attribute", "score", "value", "worst off", "best off")
+
+
+def print_scores(
+    out: Console,
+    rows: Sequence[Mapping[str, Any]],
+    title: str = "",
+    columns: Sequence[str] = HISTORY_COLUMNS,
+) -> None:
+    """Print rows of fairness_history.  What all rows share stands above the table, once."""
+    cells = {name: [_CELLS[name](row) for row in rows] for name in columns}
+    shared = [
+        name
+        for name in ("batch", "slice", "attribute", "score", "status")
+        if name in cells and len(rows) > 1 and len(set(cells[name])) == 1
+    ]
+    said = ", ".join(f"{name} {cells.pop(name)[0]}" for name in shared)
+    heading = ": ".join(filter(None, (title, said)))
+    if heading:
+        out.print(printable(heading), style="bold")
+    table = Table(box=None, pad_edge=False)
+    for name in cells:
+        table.add_column(name, overflow="fold", no_wrap=name in ("batch", "score", "status"))
+    for line in zip(*cells.values(), strict=True):
+        table.add_row(*map(printable, line))
+    out.print(table)
 
 
 def closing(settings: Settings, outcomes: Sequence[Outcome], command: str = "") -> None:
@@ -111,7 +132,8 @@ def closing(settings: Settings, outcomes: Sequence[Outcome], command: str = "") 
     keys = [outcome.batch for outcome in outcomes]
     found = breaches(settings, keys)
     if found:
-        out.print(breaches_table(found, "\nBeyond their thresholds"))
+        out.print()
+        print_scores(out, found[:_SHOWN], "Beyond their thresholds")
         if len(found) > _SHOWN:
             out.print(f"  and {len(found) - _SHOWN:,} more")
     elif settings.thresholds:
@@ -144,27 +166,6 @@ def _short(path: Path) -> str:
         return str(path)
 
 
-def history_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Rows of the history for a terminal."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("batch", "slice", "attribute", "score", "value", "status", "worst off"):
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        style = _STYLES.get(row["status"], "")
-        where = "all" if row["slice"] == "all" else f"{row['slice']} {row['slice_value']}"
-        status = row["status"].replace("_", " ")
-        table.add_row(
-            printable(row["batch"]),
-            printable(where),
-            printable(row["attribute"] or "items"),
-            printable(row["label"]),
-            printable(score_text(row["value"], row["reason"])),
-            f"[{style}]{status}[/]" if style else status,
-            printable(row["worst_group"] or ""),
-        )
-    return table
-
-
 def plain(value: Any) -> Any:
     """``value`` as JSON can hold it."""
     return value.isoformat() + "Z" if isinstance(value, datetime) else value
@@ -190,35 +191,6 @@ def write_json_lines(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> None:
     """Rows as JSON, one object a line."""
     for row in rows:
         file.write(json.dumps({name: plain(value) for name, value in row.items()}) + "\n")
-
-
-def scores_table(document: Mapping[str, Any]) -> Table:
-    """Scores of ``rankaudit score``: a line per score, group values below their metric."""
-    table = Table(box=None, pad_edge=False)
-    sliced = any("slice" in score for score in document["scores"])
-    names = ["slice"] if sliced else []
-    for name in (*names, "attribute", "score", "value", "worst off", "best off"):
-        table.add_column(name, overflow="fold")
-    for score in document["scores"]:
-        label = score["metric"]
-        given = {name: value for name, value in score["parameters"].items() if name != "k"}
-        if given:
-            label += f"({','.join(f'{name}={value}' for name, value in given.items())})"
-        if "k" in score["parameters"]:
-            label += f"@{score['parameters']['k']}"
-        if score["aggregation"]:
-            label += f".{score['aggregation']}"
-        where = [f"{score['slice']} {score['slice_value']}"] if sliced else []
-        cells = (
-            *where,
-            score["attribute"] or "items",
-            label,
-            score_text(score["value"], score["reason"]),
-            score["worst_group"] or "",
-            score["best_group"] or "",
-        )
-        table.add_row(*(printable(str(cell)) for cell in cells))
-    return table
 
 
 def catalogue() -> list[dict[str, Any]]:

@@ -1,0 +1,56 @@
+"""What commands of the command line share: options, and how errors end a command."""
+
+import json
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+FILE = click.Path(path_type=Path)
+DAY = click.DateTime(["%Y-%m-%d"])
+CONFIG = click.option(
+    "--config", "-c", type=FILE, envvar="RANKAUDIT_CONFIG", help="Settings [audit.yaml]."
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="End with one line of JSON.")
+QUIET = click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
+INTERRUPTED = 1
+
+
+def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn errors that a user can cause into a message and the exit code they carry."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        from pipeline.errors import AuditError
+
+        try:
+            command(*args, **kwargs)
+        except AuditError as error:
+            click.echo(f"rankaudit: {safe(str(error))}", err=True)
+            if kwargs.get("as_json"):
+                click.echo(json.dumps({"error": str(error), "exit_code": error.exit_code}))
+            sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo(
+                "\nrankaudit: interrupted. Finished batches are kept; "
+                "the same command goes on where this one stopped.",
+                err=True,
+            )
+            sys.exit(INTERRUPTED)
+
+    return run
+
+
+def safe(text: str) -> str:
+    """``text`` without control characters, which could steer a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+
+
+def settings_of(config: Path | None) -> Any:
+    """The settings that --config names, or those of this folder."""
+    from pipeline.settings import load_settings
+
+    return load_settings(config)

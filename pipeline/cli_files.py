@@ -1,0 +1,201 @@
+"""Commands that work on files alone: score, check, generate; and the list of metrics."""
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.cli_common import CONFIG, DAY, FILE, JSON, QUIET, reports_errors, settings_of
+
+_FILES = click.argument("files", nargs=-1, required=True, type=FILE)
+_ITEMS = click.option("--items", type=FILE, help="Item table: item_id and attributes.")
+_ATTRIBUTE = click.option(
+    "--attribute", "attributes", multiple=True, help="Attribute column; 'a*b' for both at once."
+)
+_SLICE = click.option("--slice", "slices", multiple=True, help="Slice column.")
+
+
+def _file_settings(
+    config: Path | None,
+    files: tuple[Path, ...],
+    items: Path | None,
+    attributes: tuple[str, ...],
+    slices: tuple[str, ...],
+    **more: Any,
+) -> Any:
+    """Settings for files that are no batch: those of a file, changed by what is asked for."""
+    from pipeline.quick import guess_attributes
+    from pipeline.settings import settings_from
+
+    base: dict[str, Any] = {}
+    if config:
+        base = settings_of(config).model_dump(mode="json", exclude_unset=True)
+        base.pop("folder", None)
+        base.pop("items", None)
+        base.pop("thresholds", None)
+    if slices:
+        base["slices"] = list(slices)
+    if attributes:
+        base["attributes"] = [each.split("*") if "*" in each else each for each in attributes]
+    elif "attributes" not in base:
+        base["attributes"] = guess_attributes(files, items, base.get("slices", ()))
+    return settings_from({**base, **more}, folder=Path())
+
+
+@click.command()
+@_FILES
+@_ITEMS
+@_ATTRIBUTE
+@_SLICE
+@click.option("--metric", "metrics", multiple=True, help="Label, as in 'AWRF(p=0.2)@10' [all].")
+@click.option("--k", type=int, help="Cut-off: ranks below it get no weight.")
+@click.option("--p", type=float, help="p of metrics that take one [0.1].")
+@click.option("--decay", type=float, help="decay of metrics that take one [0.75].")
+@click.option("--denominator", type=click.Choice(["appearances", "catalogue"]))
+@CONFIG
+@JSON
+@QUIET
+@reports_errors
+def score(
+    files: tuple[Path, ...],
+    items: Path | None,
+    attributes: tuple[str, ...],
+    slices: tuple[str, ...],
+    metrics: tuple[str, ...],
+    k: int | None,
+    p: float | None,
+    decay: float | None,
+    denominator: str | None,
+    config: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Score files directly, without a store."""
+    _readable(files, items)
+    from metrics import LabelError
+    from pipeline import summary
+    from pipeline.errors import SettingsError
+    from pipeline.quick import as_document, measures_for, score_files
+    from pipeline.rejects import rule_lines
+
+    try:
+        measures = measures_for(metrics, k=k, p=p, decay=decay, denominator=denominator)
+    except (LabelError, ValueError) as error:
+        raise SettingsError(str(error)) from None
+    labels = [measure.label for measure in measures]
+    settings = _file_settings(config, files, items, attributes, slices, metrics=labels)
+    found = score_files(settings, list(files), items)
+    document = as_document(found)
+    if as_json:
+        click.echo(json.dumps(document))
+        return
+    out = summary.console(quiet=quiet)
+    rejected = f", {found.ingested.rows_rejected:,} rejected" if found.ingested.rules else ""
+    out.print(f"{document['lists']:,} lists, {document['rows']:,} rows{rejected}")
+    for line in rule_lines(found.ingested.rules):
+        out.print(summary.printable(f"  {line}"))
+    summary.print_scores(out, found.scores, columns=summary.SCORE_COLUMNS)
+
+
+def _readable(files: tuple[Path, ...], items: Path | None) -> None:
+    from pipeline.errors import SettingsError
+
+    missing = [path for path in (*files, *([items] if items else [])) if not path.is_file()]
+    if missing:
+        raise SettingsError("no such file: " + ", ".join(map(str, missing)))
+
+
+@click.command()
+@_FILES
+@_ITEMS
+@_ATTRIBUTE
+@_SLICE
+@CONFIG
+@JSON
+@QUIET
+@reports_errors
+def check(
+    files: tuple[Path, ...],
+    items: Path | None,
+    attributes: tuple[str, ...],
+    slices: tuple[str, ...],
+    config: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Check files against the contract; compute nothing.  Exit 3 if a row breaks it."""
+    _readable(files, items)
+    from pipeline import summary
+    from pipeline.quick import check_files
+    from pipeline.rejects import rule_lines
+
+    settings = _file_settings(
+        config, files, items, attributes, slices, rejects={"max_rejected_share": 1.0}
+    )
+    found = check_files(settings, list(files), items)
+    document = {
+        "lists": found.lists,
+        "rows": found.rows_read,
+        "accepted": found.rows_accepted,
+        "rejected": found.rows_rejected,
+        "rules": {rule.rule: rule.rows for rule in found.rules},
+        "unknown": found.unknown_rows,
+        "graded": found.graded_rows,
+    }
+    if as_json:
+        click.echo(json.dumps(document))
+    else:
+        out = summary.console(quiet=quiet)
+        out.print(f"{found.rows_read:,} rows, {found.rows_rejected:,} would be rejected")
+        for line in rule_lines(found.rules):
+            out.print(summary.printable(f"  {line}"))
+        for name, rows in found.unknown_rows.items():
+            if rows:
+                out.print(summary.printable(f"  {name}: {rows:,} rows without a group"))
+        if found.graded_rows:
+            out.print(f"  {found.graded_rows:,} rows have graded relevance: ERBR is undefined")
+    sys.exit(3 if found.rules else 0)
+
+
+@click.command()
+@JSON
+@reports_errors
+def metrics(as_json: bool) -> None:
+    """List the metrics and aggregations."""
+    from pipeline import summary
+
+    if as_json:
+        click.echo(json.dumps(summary.catalogue()))
+    else:
+        summary.console().print(summary.metrics_table())
+
+
+@click.command()
+@click.option("--out", type=FILE, required=True, help="Folder for logs and items.parquet.")
+@click.option("--start", type=DAY, required=True, help="First day.")
+@click.option("--days", type=click.IntRange(1), required=True, help="How many days.")
+@click.option("--lists", type=click.IntRange(1), required=True, help="Lists a day.")
+@click.option("--items", type=click.IntRange(1), default=2000, help="Items in all [2000].")
+@click.option("--seed", type=int, default=7, help="Same seed, same logs [7].")
+@QUIET
+@reports_errors
+def generate(
+    out: Path, start: datetime, days: int, lists: int, items: int, seed: int, quiet: bool
+) -> None:
+    """Write synthetic logs of a marketplace."""
+    from pipeline.errors import SettingsError
+    from pipeline.generator import generate as write
+
+    def tell(text: str) -> None:
+        if not quiet:
+            click.echo(text, err=True)
+
+    try:
+        write(
+            out, start=start.date(), days=days, lists=lists, items=items, seed=seed, progress=tell
+        )
+    except ValueError as error:
+        raise SettingsError(str(error)) from None

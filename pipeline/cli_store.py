@@ -1,0 +1,232 @@
+"""Commands that work on the store: run, backfill, history, publish."""
+
+import json
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.cli_common import CONFIG, DAY, FILE, JSON, QUIET, reports_errors, safe, settings_of
+
+
+def _end(outcomes: Iterable[Any], found: list[Any], *, fail_on: str | None) -> int:
+    """The exit code of some batches: the gravest first."""
+    codes = {outcome.exit_code for outcome in outcomes}
+    gravest = [code for code in (1, 75, 2, 3) if code in codes]
+    if gravest:
+        return gravest[0]
+    if fail_on and found:
+        return 5
+    return 4 if 4 in codes else 0
+
+
+def _outcome(outcome: Any) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in outcome.__dict__.items()
+        if name not in ("rules", "exit_code")
+    } | {"rules": {rule.rule: rule.rows for rule in outcome.rules}}
+
+
+@click.command()
+@click.option("--batch", required=True, help="The batch, as in 2026-01-05.")
+@CONFIG
+@click.option("--force", is_flag=True, help="Compute again although nothing changed.")
+@click.option("--from-counts", is_flag=True, help="Score stored counts again; read no logs.")
+@click.option("--fail-on", type=click.Choice(["breach"]), help="Exit 5 when a score breaches.")
+@JSON
+@QUIET
+@reports_errors
+def run(
+    batch: str,
+    config: Path | None,
+    force: bool,
+    from_counts: bool,
+    fail_on: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Audit one batch: ingest, measure, score, merge, publish."""
+    settings = settings_of(config)
+    from pipeline import summary
+    from pipeline.history import breaches
+    from pipeline.publish import publish
+    from pipeline.run import run_batch
+    from pipeline.store import store_of
+
+    out = summary.console(quiet=quiet)
+    busy = summary.console(stderr=True, quiet=quiet)
+    outcome = run_batch(settings, batch, force=force, from_counts=from_counts, waiting=busy.print)
+    if outcome.status != "unchanged" or not store_of(settings).dashboard.exists():
+        publish(settings, busy.print)
+    found = breaches(settings, [batch])
+    if outcome.status in ("no_data", "refused", "failed"):
+        click.echo(f"rankaudit: {safe(outcome.message)}", err=True)
+    else:
+        out.print(summary.batch_line(outcome))
+        for line in summary.details(outcome):
+            out.print(line)
+        if found:
+            out.print()
+            summary.print_scores(out, found, "Beyond their thresholds")
+    if as_json:
+        click.echo(json.dumps({**_outcome(outcome), "breaches": len(found)}))
+    sys.exit(_end([outcome], found, fail_on=fail_on))
+
+
+@click.command()
+@click.option("--from", "first", type=DAY, required=True, help="First day.")
+@click.option("--to", "last", type=DAY, required=True, help="Last day.")
+@CONFIG
+@click.option("--jobs", type=click.IntRange(1, 64), default=1, help="Batches at once [1].")
+@click.option("--force", is_flag=True, help="Compute again although nothing changed.")
+@click.option("--from-counts", is_flag=True, help="Score stored counts again; read no logs.")
+@click.option("--fail-on", type=click.Choice(["breach"]), help="Exit 5 when a score breaches.")
+@JSON
+@QUIET
+@reports_errors
+def backfill(
+    first: datetime,
+    last: datetime,
+    config: Path | None,
+    jobs: int,
+    force: bool,
+    from_counts: bool,
+    fail_on: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Audit many days; finished ones are skipped, so it can be interrupted."""
+    settings = settings_of(config)
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from pipeline import summary
+    from pipeline.errors import SettingsError
+    from pipeline.history import breaches
+    from pipeline.run import backfill as run_backfill
+    from pipeline.run import days
+
+    if last < first:
+        raise SettingsError(f"--to {last:%Y-%m-%d} lies before --from {first:%Y-%m-%d}")
+    keys = days(first.date(), last.date())
+    out = summary.console(quiet=quiet)
+    outcomes = []
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=summary.console(stderr=True, quiet=quiet),
+        transient=True,
+    ) as progress:
+        task = progress.add_task("backfill", total=len(keys))
+        for outcome in run_backfill(
+            settings,
+            keys,
+            jobs=jobs,
+            force=force,
+            from_counts=from_counts,
+            waiting=progress.console.print,
+        ):
+            outcomes.append(outcome)
+            out.print(summary.batch_line(outcome))
+            for line in summary.details(outcome):
+                out.print(line)
+            progress.advance(task)
+    if not quiet:
+        summary.closing(settings, outcomes)
+    found = breaches(settings, keys)
+    if as_json:
+        document = {"batches": [_outcome(each) for each in outcomes], "breaches": len(found)}
+        click.echo(json.dumps(document))
+    code = _end(outcomes, found, fail_on=fail_on)
+    # Days without logs are gaps that the history shows; they do not fail a backfill.
+    sys.exit(0 if code == 4 and any(o.exit_code == 0 for o in outcomes) else code)
+
+
+@click.command()
+@click.option("--batch", "batches", multiple=True, help="Batch; may be repeated.")
+@click.option("--from", "first", help="First batch.")
+@click.option("--to", "last", help="Last batch.")
+@click.option("--slice", "part", help="Slice column, or 'all' for whole batches.")
+@click.option("--attribute", help="Attribute.")
+@click.option("--metric", help="Metric or score label, as in EXP.MinMaxRatio.")
+@click.option("--status", help="ok, breach, undefined or not_judged.")
+@click.option("--format", "form", type=click.Choice(["table", "csv", "jsonl"]), default="table")
+@click.option("--out", type=FILE, help="Write to a file instead of the terminal.")
+@CONFIG
+@JSON
+@reports_errors
+def history(
+    batches: tuple[str, ...],
+    first: str | None,
+    last: str | None,
+    part: str | None,
+    attribute: str | None,
+    metric: str | None,
+    status: str | None,
+    form: str,
+    out: Path | None,
+    config: Path | None,
+    as_json: bool,
+) -> None:
+    """Print, filter and export the fairness history."""
+    settings = settings_of(config)
+    from metrics import parse_score
+    from pipeline import summary
+    from pipeline.errors import NoData, SettingsError
+    from pipeline.history import labelled
+    from schemas.tables import STATUSES
+
+    conditions = []
+    values: list[Any] = []
+    if status and status not in STATUSES:
+        raise SettingsError(f"--status is one of {', '.join(STATUSES)}, not {status}")
+    if metric:
+        try:
+            metric = parse_score(metric).label
+        except ValueError as error:
+            raise SettingsError(f"--metric: {error}") from None
+    for condition, value in (
+        ("list_contains(?, batch)", list(batches) or None),
+        ("batch >= ?", first),
+        ("batch <= ?", last),
+        ("slice = ?", part),
+        ("attribute = ?", attribute),
+        ("starts_with(label || '.', ? || '.')", metric),
+        ("status = ?", status),
+    ):
+        if value is not None:
+            conditions.append(condition)
+            values.append(value)
+    rows = labelled(settings, " AND ".join(conditions) or "true", values)
+    if not rows:
+        raise NoData("the history has no such scores")
+    if as_json:
+        form = "jsonl"
+    if form == "table" and out is None:
+        summary.print_scores(summary.console(), rows)
+        return
+    with click.open_file(str(out) if out else "-", "w", encoding="utf-8") as file:
+        writer = summary.write_json_lines if form == "jsonl" else summary.write_csv
+        writer(rows, file)
+
+
+@click.command()
+@CONFIG
+@QUIET
+@reports_errors
+def publish(config: Path | None, quiet: bool) -> None:
+    """Replace the dashboard copy by the history as it stands."""
+    settings = settings_of(config)
+    from pipeline.errors import NoData
+    from pipeline.publish import publish as write
+    from pipeline.store import store_of
+
+    if not store_of(settings).history.exists():
+        raise NoData("there is no history yet; run a batch first")
+    path = write(settings)
+    if not quiet:
+        click.echo(path)
