@@ -1,7 +1,9 @@
 """Whole batches from logs to history: one, or many in turn, or many at once."""
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from datetime import date, timedelta
 from multiprocessing import get_context
@@ -25,6 +27,10 @@ from pipeline.store import remove_database, store_of
 from pipeline.version import code_version
 
 Tell = Callable[[str], None]
+_WORKER_DIED = (
+    "a worker process died, killed or out of memory; "
+    "run the batch again, with fewer --jobs or a memory_limit in the settings"
+)
 
 
 @dataclass(frozen=True)
@@ -198,7 +204,9 @@ def _computed_in_turn(
         for batch in batches:
             yield _one(settings, batch, force=force, from_counts=from_counts, waiting=waiting)
         return
-    pool = ProcessPoolExecutor(min(jobs, len(batches)), mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(
+        min(jobs, len(batches)), mp_context=get_context("spawn"), initializer=_die_on_interrupt
+    )
     try:
         pending = {
             pool.submit(_in_process, settings, batch, from_counts): batch for batch in batches
@@ -210,6 +218,9 @@ def _computed_in_turn(
             except AuditError as error:
                 yield _failed(batch, error)
                 continue
+            except BrokenProcessPool:
+                yield _failed(batch, AuditError(_WORKER_DIED))
+                continue
             if isinstance(found, Outcome):
                 yield _finished(found, merge(settings, batch, force=force, waiting=waiting))
             else:
@@ -217,6 +228,11 @@ def _computed_in_turn(
                 yield _without_scores(settings, Attempted(row, cause), waiting)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _die_on_interrupt() -> None:
+    """Ctrl-C reaches workers too; they have nothing to say about it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _in_process(
