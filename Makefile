@@ -26,7 +26,7 @@ FIND_PYTHON = for found in $(PYTHON) python3.13 python3.12 python3.11 python3 py
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help audit test check dev bench lock clean clean-data
+.PHONY: help audit test check dev docs bench lock clean clean-data
 
 help: ## Show this list
 	@echo 'make TARGET'
@@ -45,12 +45,15 @@ check: $(VENV)/.ready ## Lint, formatting, types and import contracts
 	@$(VENV)/bin/lint-imports --no-logo
 
 # A new home is set up by one process alone: the several that `dagster dev` starts would race for it.
-dev: export DAGSTER_HOME = $(CURDIR)/.dagster
-dev: $(VENV)/.ready ## Open Dagster on http://127.0.0.1:3000
-	@mkdir -p .dagster
-	@cp dagster.yaml .dagster/dagster.yaml
-	@test -d .dagster/schedules || $(PY) -m dagster instance migrate >/dev/null
-	@$(PY) -W 'ignore:Function `dev_command`' -m dagster dev -h 127.0.0.1 -p 3000
+dev: export RANKAUDIT_CONFIG = $(or $(CONFIG),audit.yaml)
+dev: $(VENV)/.ready ## Open Dagster on http://127.0.0.1:3000; on your own audit with CONFIG=...
+	@DAGSTER_HOME="$$(cd "$$(dirname "$$RANKAUDIT_CONFIG")" && pwd)/.dagster"; export DAGSTER_HOME; \
+	mkdir -p "$$DAGSTER_HOME" && cp dagster.yaml "$$DAGSTER_HOME/dagster.yaml" && \
+	{ test -d "$$DAGSTER_HOME/schedules" || $(PY) -m dagster instance migrate >/dev/null; } && \
+	$(PY) -W 'ignore:Function `dev_command`' -m dagster dev -h 127.0.0.1 -p 3000
+
+docs: $(VENV)/.ready ## Write the derived parts of docs/ anew
+	@$(PY) docs/build.py
 
 bench: $(VENV)/.ready ## Measure the speed on this machine
 	@$(PY) benchmarks/bench.py $(ARGS)
@@ -65,7 +68,7 @@ lock: ## Bring requirements.lock in line with pyproject.toml; ARGS=--upgrade tak
 
 clean: ## Remove the environment and all caches; data stays
 	@rm -rf $(VENV) .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	@find metrics schemas pipeline assets tests benchmarks examples \
+	@find metrics schemas pipeline assets tests benchmarks examples docs \
 		-name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 	@echo 'Left in place: store/ and logs/ (make clean-data removes them), .dagster/ (run history).'
 

@@ -30,8 +30,14 @@ class Range:
         return f"[{low}, {high}" + (")" if self.high == inf else "]")
 
 
+def _from_first(values: FloatArray) -> FloatArray:
+    """``values`` less the first of them: what is equal becomes exactly 0, and stays it in means."""
+    return values - values[..., :1]
+
+
 def _mean_gap(values: FloatArray) -> Any:
-    return np.abs(values - values.mean(axis=-1, keepdims=True))
+    shifted = _from_first(values)
+    return np.abs(shifted - shifted.mean(axis=-1, keepdims=True))
 
 
 def _always_defined(values: FloatArray) -> Reason | None:
@@ -43,7 +49,10 @@ def _needs_positive_max(values: FloatArray) -> Reason | None:
 
 
 def _needs_positive_min(values: FloatArray) -> Reason | None:
-    return _needs_positive_max(values) or (Reason.ZERO_MINIMUM if values.min() == 0 else None)
+    # A minimum that is only just above zero makes a ratio that no number can hold.
+    tiny = values.min() < values.max() / np.finfo(np.float64).max
+    none = values.min() == 0 or bool(tiny)
+    return _needs_positive_max(values) or (Reason.ZERO_MINIMUM if none else None)
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,7 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         # Population variance, as the reference computes it; its page prints 1 / (G - 1).
         "Variance",
         "mean (V - mean V)^2",
-        lambda values: values.var(axis=-1),
+        lambda values: _from_first(values).var(axis=-1),
         fairest=0.0,
         alarm="high",
         range=lambda low, high: Range(0.0, (high - low) ** 2 / 4),

@@ -31,7 +31,7 @@ class Parameter:
     def accept(self, value: Value) -> Value:
         """``value`` in its one canonical form; ValueError says what would be accepted."""
         if self.choices:
-            if value not in self.choices:
+            if not any(value == each and type(value) is type(each) for each in self.choices):
                 options = ", ".join(text_of(choice) for choice in self.choices)
                 raise ValueError(f"{self.name} is one of {options}, not {text_of(value)}")
             return value

@@ -25,7 +25,7 @@ class Reason(StrEnum):
     CLICK_MISSING = "click_missing", "click is missing on some rows"
     NOT_ENOUGH_ITEMS = "not_enough_items", "too few items"
     ALL_ZERO = "all_zero", "every group's value is zero, so they have no ratio"
-    ZERO_MINIMUM = "zero_minimum", "the lowest group's value is zero, so the ratio is infinite"
+    ZERO_MINIMUM = "zero_minimum", "the lowest group's value is zero, or too small to divide by"
     CATALOGUE_MISSING = "catalogue_missing", "no item table gives the groups' sizes"
     TARGET_MISSING = "target_missing", "no target shares are set for the attribute"
     NOT_COUNTED = "not_counted", "the stored counts lack what this metric needs"

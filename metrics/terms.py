@@ -66,7 +66,7 @@ def weighted(weight: Weight) -> Term:
             at = np.where(ranks <= cutoff, at, 0.0)
         return _defined(counts.total("rows", at))
 
-    return Term(f"sum {weight.formula}", of)
+    return Term(f"sum of {weight.formula}", of)
 
 
 def _appearances(counts: Counts, given: Given) -> GroupValues:
@@ -113,16 +113,16 @@ def _pair_lists(counts: Counts, given: Given) -> GroupValues:
 appearances = Term("n_g", _appearances, zero=Reason.GROUP_ABSENT)
 lists = Term("R", _lists, zero=Reason.NO_LISTS)
 relevance = Term(
-    "sum relevance",
+    "sum of relevance",
     _summed("relevance", "judged", Reason.RELEVANCE_MISSING),
     frozenset({"relevance"}),
     Reason.ZERO_RELEVANCE,
 )
 clicks = Term(
-    "sum click", _summed("click", "click_known", Reason.CLICK_MISSING), frozenset({"click"})
+    "sum of click", _summed("click", "click_known", Reason.CLICK_MISSING), frozenset({"click"})
 )
 relevant = Term("relevant rows", _relevant, frozenset({"relevance"}), zero=Reason.NO_RELEVANT_ITEMS)
-pair_shares = Term("sum over lists (mixed pairs won / mixed pairs)", _pair_shares)
+pair_shares = Term("sum over lists of mixed pairs won / mixed pairs", _pair_shares)
 pair_lists = Term("lists with mixed pairs", _pair_lists, zero=Reason.NO_MIXED_PAIRS)
 
 
@@ -149,4 +149,9 @@ def ratio(over: Term, under: Term) -> Term:
         np.divide(top.values, bottom.values, out=values, where=defined)
         return GroupValues(values, tuple(reasons))
 
-    return Term(f"{over.text} / {under.text}", of, over.columns | under.columns)
+    text = f"{_one_word(over.text)} / {_one_word(under.text)}"
+    return Term(text, of, over.columns | under.columns)
+
+
+def _one_word(text: str) -> str:
+    return f"({text})" if " " in text else text

@@ -18,9 +18,10 @@ import duckdb
 from metrics import Measure
 from pipeline import scoring
 from pipeline.errors import AuditError, DataRefused, NoData
+from pipeline.files import batch_files, file_digest, input_hash, items_path
 from pipeline.ingest import BatchRefused, Ingested, ingest
 from pipeline.measure import measure
-from pipeline.readers import batch_files, input_hash, items_path, open_sources
+from pipeline.readers import open_sources
 from pipeline.settings import Settings, check_batch_key
 from pipeline.store import (
     Store,
@@ -68,13 +69,13 @@ class Delivery:
 
     @property
     def folders(self) -> set[Path]:
-        """Folders that reading it opens."""
-        return {path.parent for path in self.files}
+        """Folders that reading it opens, where links lead to."""
+        return {path.resolve().parent for path in self.files}
 
     @property
     def digest(self) -> str:
-        """Digest of the contents."""
-        return input_hash(self.files)
+        """Digest of the contents; OSError where a file cannot be read."""
+        return input_hash(map(file_digest, self.files))
 
 
 def delivery(settings: Settings, batch: str) -> Delivery:
@@ -83,7 +84,7 @@ def delivery(settings: Settings, batch: str) -> Delivery:
     paths = batch_files(settings, batch)
     if not paths:
         looked = ", ".join(pattern.replace("{batch}", batch) for pattern in settings.logs)
-        raise NoData(f"{batch}: no files (looked for {looked})")
+        raise NoData(f"no files (looked for {looked})")
     return Delivery(batch, tuple(paths), items_path(settings, batch))
 
 
@@ -178,11 +179,12 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
     digest = ""
     try:
         found = delivery(settings, batch)
-        digest = found.digest
         connection = session(settings, [*found.folders, staged.parent])
         try:
             sources = open_sources(found.paths, settings, connection)
-            items = open_sources([found.items], settings, connection)[0] if found.items else None
+            tables = open_sources([found.items], settings, connection) if found.items else []
+            items = tables[0] if tables else None
+            digest = input_hash(source.sha256 for source in (*sources, *tables))
             attach(connection, staged, DATABASE)
             attach(connection, scratch, _SCRATCH)
             ingested = ingest(connection, settings, sources, items, DATABASE, _SCRATCH)

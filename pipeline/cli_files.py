@@ -25,24 +25,34 @@ def _file_settings(
     attributes: tuple[str, ...],
     slices: tuple[str, ...],
     **more: Any,
-) -> Any:
-    """Settings for files that are no batch: those of a file, changed by what is asked for."""
+) -> tuple[Any, Path | None]:
+    """Settings for files that are no batch: those of a file, changed by what is asked for.
+
+    Also returns the item table: the one asked for, or that of the settings.
+    """
+    from pipeline.errors import SettingsError
     from pipeline.quick import guess_attributes
     from pipeline.settings import settings_from
 
     base: dict[str, Any] = {}
     if config:
-        base = settings_of(config).model_dump(mode="json", exclude_unset=True)
-        base.pop("folder", None)
-        base.pop("items", None)
-        base.pop("thresholds", None)
+        settings = settings_of(config)
+        base = settings.model_dump(
+            mode="json", exclude_unset=True, exclude={"folder", "thresholds"}
+        )
+        named = base.pop("items", None)
+        if items is None and named:
+            if "{batch}" in named:
+                raise SettingsError(f"items: {named}: name the table of these files with --items")
+            items = settings.path(named)
+    _readable(files, items)
     if slices:
         base["slices"] = list(slices)
     if attributes:
         base["attributes"] = [each.split("*") if "*" in each else each for each in attributes]
     elif "attributes" not in base:
         base["attributes"] = guess_attributes(files, items, base.get("slices", ()))
-    return settings_from({**base, **more}, folder=Path())
+    return settings_from({**base, **more}, folder=Path()), items
 
 
 @click.command()
@@ -51,10 +61,14 @@ def _file_settings(
 @_ATTRIBUTE
 @_SLICE
 @click.option("--metric", "metrics", multiple=True, help="Label, as in 'AWRF(p=0.2)@10' [all].")
-@click.option("--k", type=int, help="Cut-off: ranks below it get no weight.")
+@click.option("--k", type=int, help="Cut-off: ranks further down get no weight.")
 @click.option("--p", type=float, help="p of metrics that take one [0.1].")
 @click.option("--decay", type=float, help="decay of metrics that take one [0.75].")
-@click.option("--denominator", type=click.Choice(["appearances", "catalogue"]))
+@click.option(
+    "--denominator",
+    type=click.Choice(["appearances", "catalogue"]),
+    help="What group sizes count: rows, or items of the item table.",
+)
 @CONFIG
 @JSON
 @QUIET
@@ -74,19 +88,18 @@ def score(
     quiet: bool,
 ) -> None:
     """Score files directly, without a store."""
-    _readable(files, items)
     from metrics import LabelError
     from pipeline import summary
     from pipeline.errors import SettingsError
     from pipeline.quick import as_document, measures_for, score_files
-    from pipeline.rejects import rule_lines
+    from pipeline.rejects import counted, rule_lines
 
     try:
         measures = measures_for(metrics, k=k, p=p, decay=decay, denominator=denominator)
     except (LabelError, ValueError) as error:
         raise SettingsError(str(error)) from None
     labels = [measure.label for measure in measures]
-    settings = _file_settings(config, files, items, attributes, slices, metrics=labels)
+    settings, items = _file_settings(config, files, items, attributes, slices, metrics=labels)
     found = score_files(settings, list(files), items)
     document = as_document(found)
     if as_json:
@@ -94,7 +107,8 @@ def score(
         return
     out = summary.console(quiet=quiet)
     rejected = f", {found.ingested.rows_rejected:,} rejected" if found.ingested.rules else ""
-    out.print(f"{document['lists']:,} lists, {document['rows']:,} rows{rejected}")
+    read = f"{counted(document['lists'], 'list')}, {counted(document['rows'], 'row')}"
+    out.print(f"{read}{rejected}")
     for line in rule_lines(found.ingested.rules):
         out.print(summary.printable(f"  {line}"))
     summary.print_scores(out, found.scores, columns=summary.SCORE_COLUMNS)
@@ -127,12 +141,11 @@ def check(
     quiet: bool,
 ) -> None:
     """Check files against the contract; compute nothing.  Exit 3 if a row breaks it."""
-    _readable(files, items)
     from pipeline import summary
     from pipeline.quick import check_files
-    from pipeline.rejects import rule_lines
+    from pipeline.rejects import counted, rule_lines
 
-    settings = _file_settings(
+    settings, items = _file_settings(
         config, files, items, attributes, slices, rejects={"max_rejected_share": 1.0}
     )
     found = check_files(settings, list(files), items)
@@ -149,14 +162,17 @@ def check(
         click.echo(json.dumps(document))
     else:
         out = summary.console(quiet=quiet)
-        out.print(f"{found.rows_read:,} rows, {found.rows_rejected:,} would be rejected")
+        read = counted(found.rows_read, "row")
+        out.print(f"{read}, {found.rows_rejected:,} would be rejected")
         for line in rule_lines(found.rules):
             out.print(summary.printable(f"  {line}"))
         for name, rows in found.unknown_rows.items():
             if rows:
-                out.print(summary.printable(f"  {name}: {rows:,} rows without a group"))
+                without = f"  {name}: {counted(rows, 'row')} without a group"
+                out.print(summary.printable(without))
         if found.graded_rows:
-            out.print(f"  {found.graded_rows:,} rows have graded relevance: ERBR is undefined")
+            graded = counted(found.graded_rows, "row")
+            out.print(f"  graded relevance in {graded}: ERBR is undefined")
     sys.exit(3 if found.rules else 0)
 
 

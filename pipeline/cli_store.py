@@ -11,6 +11,9 @@ import click
 
 from pipeline.cli_common import CONFIG, DAY, FILE, JSON, QUIET, reports_errors, safe, settings_of
 
+_MOST_LINES = 400
+"""Lines of a table that a person may still read."""
+
 
 def _end(outcomes: Iterable[Any], found: list[Any], *, fail_on: str | None) -> int:
     """The exit code of some batches: the gravest first."""
@@ -64,7 +67,7 @@ def run(
         publish(settings, busy.print)
     found = breaches(settings, [batch])
     if outcome.status in ("no_data", "refused", "failed"):
-        click.echo(f"rankaudit: {safe(outcome.message)}", err=True)
+        click.echo(f"rankaudit: {safe(f'{batch}: {outcome.message}')}", err=True)
     else:
         out.print(summary.batch_line(outcome))
         for line in summary.details(outcome):
@@ -172,7 +175,10 @@ def history(
     config: Path | None,
     as_json: bool,
 ) -> None:
-    """Print, filter and export the fairness history."""
+    """Print, filter and export the fairness history.
+
+    Without a filter: the newest batch as a whole.
+    """
     settings = settings_of(config)
     from metrics import parse_score
     from pipeline import summary
@@ -201,17 +207,23 @@ def history(
         if value is not None:
             conditions.append(condition)
             values.append(value)
-    rows = labelled(settings, " AND ".join(conditions) or "true", values)
+    if not conditions:
+        newest = "(SELECT max(batch) FROM history.fairness_history)"
+        conditions = [f"batch = {newest}", "slice = 'all'"]
+    rows = labelled(settings, " AND ".join(conditions), values)
     if not rows:
         raise NoData("the history has no such scores")
     if as_json:
-        form = "jsonl"
-    if form == "table" and out is None:
-        summary.print_scores(summary.console(), rows)
-        return
-    with click.open_file(str(out) if out else "-", "w", encoding="utf-8") as file:
-        writer = summary.write_json_lines if form == "jsonl" else summary.write_csv
-        writer(rows, file)
+        plain = [{name: summary.plain(value) for name, value in row.items()} for row in rows]
+        click.echo(json.dumps({"scores": plain}))
+    elif form == "table" and out is None:
+        summary.print_scores(summary.console(), rows[:_MOST_LINES])
+        if len(rows) > _MOST_LINES:
+            click.echo(f"and {len(rows) - _MOST_LINES:,} more: narrow it, or --format csv")
+    else:
+        with click.open_file(str(out) if out else "-", "w", encoding="utf-8") as file:
+            writer = summary.write_json_lines if form == "jsonl" else summary.write_csv
+            writer(rows, file)
 
 
 @click.command()

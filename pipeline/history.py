@@ -12,6 +12,7 @@ from pipeline.batch import DATABASE, info, now
 from pipeline.errors import AuditError
 from pipeline.settings import Settings
 from pipeline.store import attach, create, session, store_of, transaction
+from schemas.columns import quoted
 from schemas.tables import (
     BATCHES,
     COUNTS_OF_HISTORY,
@@ -60,14 +61,26 @@ def open_history(
 
 
 def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the tables of the history where there are none."""
-    there = {
-        name
-        for (name,) in connection.execute(
-            "SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [HISTORY_DATABASE]
-        ).fetchall()
-    }
-    create(connection, HISTORY_DATABASE, *(t for t in HISTORY_TABLES if t.name not in there))
+    """Create what the history lacks: all tables at first, later the columns of newer versions.
+
+    An added column is null in rows that were written before it.
+    """
+    there: dict[str, set[str]] = {}
+    for table, column in connection.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = ?",
+        [HISTORY_DATABASE],
+    ).fetchall():
+        there.setdefault(table, set()).add(column)
+    for wanted in HISTORY_TABLES:
+        if wanted.name not in there:
+            create(connection, HISTORY_DATABASE, wanted)
+            continue
+        for added in wanted.columns:
+            if added.name not in there[wanted.name]:
+                connection.execute(
+                    f"ALTER TABLE {HISTORY_DATABASE}.{wanted.name} "
+                    f"ADD COLUMN {quoted(added.name)} {added.type}"
+                )
 
 
 def manifest(settings: Settings) -> Manifest:

@@ -15,8 +15,16 @@ import pandera.pandas as pa
 
 from metrics import UNKNOWN
 from pipeline.errors import AuditError, DataRefused, NoData, several
-from pipeline.readers import Layout, Source, layout, log_layouts, misspelt
-from pipeline.rejects import RuleCount, accepted, judge, rule_counts, rule_lines
+from pipeline.layouts import Layout, layout, log_layouts, misspelt
+from pipeline.readers import Source
+from pipeline.rejects import (
+    RuleCount,
+    accepted,
+    counted,
+    judge,
+    rule_counts,
+    rule_lines,
+)
 from pipeline.settings import JOIN, Settings
 from pipeline.staging import Reading, group_of, read_items, stage
 from pipeline.store import create, transaction
@@ -143,8 +151,8 @@ def _refuse_if_broken(settings: Settings, found: Ingested) -> None:
     else:
         return
     head = (
-        f"{found.rows_rejected:,} of {found.rows_read:,} rows refused ({share:.1%}), "
-        f"{found.lists_rejected:,} lists"
+        f"{found.rows_rejected:,} of {counted(found.rows_read, 'row')} refused ({share:.1%}), "
+        f"{counted(found.lists_rejected, 'list')}"
     )
     raise BatchRefused(several(head, rule_lines(found.rules), advice), found)
 

@@ -19,6 +19,8 @@ from pipeline.settings import JOIN, Settings
 from pipeline.staging import group_of
 from pipeline.store import create, transaction
 from schemas.columns import Table, internal, literal, quoted
+from schemas.offenders import passes
+from schemas.rules import BINARY
 from schemas.tables import (
     ITEM_GAPS,
     ITEM_STATS,
@@ -28,6 +30,8 @@ from schemas.tables import (
     RANK_COUNTS,
     SLICE_COUNTS,
 )
+
+_IS_BINARY = " AND ".join(passes(check, "relevance") for check in BINARY.checks)
 
 
 def measure(
@@ -143,6 +147,7 @@ class _Measuring:
         keys = "".join(f"{internal(name)}, " for name in names)
         cells = (
             f"SELECT {keys}rank, count(*) AS rows, count(relevance) AS judged, "
+            f"count(*) FILTER (NOT ({_IS_BINARY})) AS graded, "
             f"count(*) FILTER (relevance = 1) AS relevant, "
             f"coalesce(sum({_scaled('relevance', UNIT)}), 0) AS relevance_sum, "
             f"count(click) AS click_known, "

@@ -25,10 +25,13 @@ from pipeline.readers import Source, open_sources
 from pipeline.settings import Settings, settings_from
 from pipeline.store import attach, session
 from schemas.columns import quoted
-from schemas.rules import LOGGED
+from schemas.rules import LOGGED, POSITION
+from schemas.tables import FAIRNESS_HISTORY, GROUP_HISTORY
 
 Frame: TypeAlias = pd.DataFrame | pyarrow.Table
 _STAMP = scoring.RunStamp("", "", "", "", datetime(1970, 1, 1))
+_OF_A_STORE = {"batch", "status", "lower", "upper", *_STAMP.__dict__}
+"""Columns that say nothing of rows that belong to no batch."""
 _GUESSED_GROUPS = 20
 """Most values that a column may have to be taken for an attribute when none is named."""
 
@@ -112,7 +115,7 @@ def guess_attributes(paths: Sequence[Path], items: Path | None, known: Iterable[
     Taken from the item table where there is one, else from the log.  SettingsError when there is
     no such column.
     """
-    skipped = {*known, *(column.name for column in LOGGED)}
+    skipped = {*known, *(column.name for column in (*LOGGED, POSITION))}
     settings = settings_from({"attributes": ["any"]}, folder=Path())
     files = [items] if items else list(paths)
     with _workspace(settings, {file.absolute().parent for file in files}) as (here, connection):
@@ -191,22 +194,29 @@ def score(
     SettingsError or DataRefused with a text that says what to change.
     """
     try:
-        measures = measures_for(metrics, k=k, p=p, decay=decay, denominator=denominator)
+        measures = measures_for(_listed(metrics), k=k, p=p, decay=decay, denominator=denominator)
     except ValueError as error:
         raise SettingsError(str(error)) from None
     said = {
         **(settings or {}),
-        "attributes": [each if isinstance(each, str) else list(each) for each in attributes],
-        "slices": list(slices),
+        "attributes": [
+            each if isinstance(each, str) else list(each) for each in _listed(attributes)
+        ],
+        "slices": _listed(slices),
         "metrics": [measure.label for measure in measures],
     }
     with _workspace(settings_from(said, folder=Path()), []) as (here, connection):
         source = _registered(connection, "frame", frame)
         table = None if items is None else _registered(connection, "items", items)
         found = _scored(here, connection, [source], table)
-    dropped = ["batch", "run_id", "code_version", "config_hash", "input_hash", "computed_at"]
-    empty = [] if groups else ["lower", "upper", "status"]
-    return pd.DataFrame(found.groups if groups else found.scores).drop(columns=[*dropped, *empty])
+    table_of, rows = (GROUP_HISTORY, found.groups) if groups else (FAIRNESS_HISTORY, found.scores)
+    names = [name for name in table_of.names if name not in _OF_A_STORE]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _listed(names: Any) -> list[Any]:
+    """One name or several, as a list."""
+    return [names] if isinstance(names, str) else list(names)
 
 
 def as_document(found: Quick) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def judge(reading: Reading, sources: Sequence[Source]) -> None:
             f"FROM {reading.scratch}.staged WHERE list_id IN "
             f"(SELECT list_id FROM {reading.scratch}.lists WHERE rule{i}) QUALIFY {rule.offends}",
         )
+    _number_lines(reading, sources)
 
 
 def _store(reading: Reading, sources: Sequence[Source], offenders: str) -> None:
@@ -73,19 +74,33 @@ def _store(reading: Reading, sources: Sequence[Source], offenders: str) -> None:
     reading.connection.executemany(
         f"INSERT INTO {reading.database}.rule_counts VALUES (?, ?, ?)", counts
     )
-    files = ", ".join(
-        f"({number}, {literal(source.shown)}, {source.lines_before or 0}, "
-        f"{str(source.lines_before is not None).lower()})"
-        for number, source in enumerate(sources)
-    )
+    files = ", ".join(f"({n}, {literal(source.shown)})" for n, source in enumerate(sources))
     reading.run(
-        f"INSERT INTO {reading.database}.rejected_rows BY NAME "
-        "SELECT name AS file, row, CASE WHEN has_lines THEN row + before END AS line, list_id, "
-        f'item_id, rule, "column", value, problem FROM ({offenders}) AS o '
-        f"JOIN (VALUES {files}) AS f(number, name, before, has_lines) ON f.number = o.file "
+        f"INSERT INTO {reading.database}.rejected_rows BY NAME SELECT name AS file, row, "
+        f'NULL AS line, list_id, item_id, rule, "column", value, problem FROM ({offenders}) AS o '
+        f"JOIN (VALUES {files}) AS f(number, name) ON f.number = o.file "
         "QUALIFY row_number() OVER (PARTITION BY rule ORDER BY o.file, row) "
         f"<= {reading.settings.rejects.max_stored_rows} ORDER BY o.file, row, rule"
     )
+
+
+def _number_lines(reading: Reading, sources: Sequence[Source]) -> None:
+    """Say on which line of a text file each stored offender starts.
+
+    The files are read again for it, only those with offenders: the reader of the rows counts rows,
+    which empty lines and line feeds inside quotes set apart from lines.
+    """
+    table = f"{reading.database}.rejected_rows"
+    for source in sources:
+        here = f"file = {literal(source.shown)}"
+        rows = reading.rows(f"SELECT DISTINCT row FROM {table} WHERE {here}")
+        lines = source.lines_of(row for (row,) in rows)
+        if lines:
+            pairs = ", ".join(f"({row}, {line})" for row, line in lines.items())
+            reading.run(
+                f"UPDATE {table} SET line = found.line FROM (VALUES {pairs}) AS found(row, line) "
+                f"WHERE {table}.row = found.row AND {here}"
+            )
 
 
 def accepted(reading: Reading) -> str:
@@ -123,12 +138,14 @@ def rule_lines(rules: Iterable[RuleCount], samples: int = 3) -> list[str]:
     """Broken rules as text: a line each with counts, then a few of the offenders."""
     lines = []
     for rule in rules:
-        lines.append(f"{rule.rule}: {_count(rule.rows, 'row')} in {_count(rule.lists, 'list')}")
+        lines.append(f"{rule.rule}: {counted(rule.rows, 'row')} in {counted(rule.lists, 'list')}")
         lines += [f"  {text}" for text in rule.sample[:samples]]
         if rule.rows > samples:
             lines.append(f"  and {rule.rows - samples:,} more")
     return lines
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def counted(number: int, what: str) -> str:
+    """``1 row``, ``2 rows``."""
+    plural = "es" if what.endswith("ch") else "s"
+    return f"{number:,} {what}{'' if number == 1 else plural}"

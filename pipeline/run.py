@@ -12,9 +12,11 @@ from typing import Any
 from pipeline.batch import (
     Attempted,
     delivery,
+    info,
     ingest_batch,
     measure_batch,
     new_run_id,
+    opened,
     promote,
     score_batch,
 )
@@ -64,7 +66,7 @@ def up_to_date(settings: Settings, batch: str, known: Manifest) -> bool:
         return False
     try:
         return bool(delivery(settings, batch).digest == row["input_hash"])
-    except AuditError:
+    except (AuditError, OSError):
         return False
 
 
@@ -92,14 +94,16 @@ def _computed(settings: Settings, batch: str, run_id: str, *, from_counts: bool)
     except BaseException:
         remove_database(store_of(settings).staged(batch, run_id))
         raise
+    with opened(settings, store_of(settings).batch(batch), read_only=True) as connection:
+        row = info(connection)
     return Outcome(
         batch,
         "done",
         "",
-        ingested.lists if ingested else 0,
-        ingested.rows_read if ingested else 0,
-        ingested.rows_accepted if ingested else 0,
-        ingested.rows_rejected if ingested else 0,
+        row["lists"],
+        row["rows_read"],
+        row["rows_accepted"],
+        row["rows_rejected"],
         scores=len(scores),
         breaches=sum(row["status"] == "breach" for row in scores),
         rules=ingested.rules if ingested else (),
@@ -114,11 +118,16 @@ def _finished(found: Outcome, merged: Merged) -> Outcome:
 def _without_scores(settings: Settings, failed: Attempted, waiting: Tell | None) -> Outcome:
     revision = record(settings, failed.row, waiting)
     row = failed.row
-    kept = f"\n  The batch keeps its last good result, revision {revision}." if revision else ""
+    said = [str(failed.cause)]
+    refused = store_of(settings).refused(row["batch"])
+    if row["status"] == "refused" and refused.exists():
+        said.append(f"  Rejected rows: table rejected_rows of {refused}")
+    if revision:
+        said.append(f"  The batch keeps its last good result, revision {revision}.")
     return Outcome(
         row["batch"],
         row["status"],
-        f"{failed.cause}{kept}",
+        "\n".join(said),
         rows_read=row["rows_read"],
         rows_rejected=row["rows_rejected"],
         revision=revision,

@@ -117,9 +117,8 @@ class StoredCounts:
         return {(str(a), str(b), str(c)): rows for (a, b, c), rows in frame.groupby(keys)}
 
     def _is_binary(self) -> bool:
-        """Whether every relevance is 0 or 1: then its sum is the number of relevant rows."""
-        found = self._select(RANK_COUNTS, f"relevance_sum = relevant * {UNIT}::HUGEINT AS same")
-        return all(found["same"].to_pylist())
+        """Whether every relevance of the batch is 0 or 1."""
+        return all(not rows["graded"].any() for rows in self._histograms.values())
 
     def groups(self, attribute: str) -> tuple[str, ...]:
         """Groups of ``attribute`` in the batch, in name order."""

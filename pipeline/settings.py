@@ -3,11 +3,13 @@
 import hashlib
 import json
 import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import (
@@ -25,12 +27,13 @@ from metrics import METRICS, WHOLE, Measure, parse_measure, parse_score
 from pipeline.errors import SettingsError, several
 from schemas.rules import LOGGED, POSITION
 
+T = TypeVar("T")
 BATCH_KEY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 DEFAULT_FILE = "audit.yaml"
 JOIN = "*"
 """Joins the names, and the values, of an intersection of attributes."""
 
-_RESERVED = {column.name for column in (*LOGGED, POSITION)} | {WHOLE, "file", "row", "problems"}
+_RESERVED = {column.name for column in (*LOGGED, POSITION)} | {WHOLE}
 _NAME = re.compile(r"^[^\s*\x00-\x1f](?:[^*\x00-\x1f]*[^\s*\x00-\x1f])?$")
 
 
@@ -169,112 +172,102 @@ class Settings(Part):
     @field_validator("logs")
     @classmethod
     def _has_batch(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        if not patterns:
-            raise ValueError("name at least one path")
-        for pattern in patterns:
-            if "{batch}" not in pattern:
-                raise ValueError(
-                    f"{pattern!r} does not say where the batch stands; "
-                    "write {batch}, as in logs/{batch}/*.parquet"
-                )
-        return patterns
+        problems = [] if patterns else ["name at least one path"]
+        problems += [
+            f"{pattern!r} does not say where the batch stands; "
+            "write {batch}, as in logs/{batch}/*.parquet"
+            for pattern in patterns
+            if "{batch}" not in pattern
+        ]
+        return _or_problems(patterns, problems)
 
     @field_validator("attributes")
     @classmethod
     def _attributes_named(
         cls, attributes: tuple[tuple[str, ...], ...]
     ) -> tuple[tuple[str, ...], ...]:
-        for attribute in attributes:
-            if not attribute:
-                raise ValueError("an intersection of no attributes")
-            for name in attribute:
-                _check_name(name)
-            if len(set(attribute)) < len(attribute):
-                raise ValueError(f"{JOIN.join(attribute)} names an attribute twice")
-        names = [JOIN.join(attribute) for attribute in attributes]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"{name} stands twice")
-        return attributes
+        problems = [] if all(attributes) else ["an intersection of no attributes"]
+        problems += [
+            f"{JOIN.join(each)} names an attribute twice"
+            for each in attributes
+            if len(set(each)) < len(each)
+        ]
+        problems += _wrong_names(dict.fromkeys(name for each in attributes for name in each))
+        problems += _twice(JOIN.join(attribute) for attribute in attributes)
+        return _or_problems(attributes, problems)
 
     @field_validator("slices")
     @classmethod
     def _slices_named(cls, slices: tuple[str, ...]) -> tuple[str, ...]:
-        for name in slices:
-            _check_name(name)
-            if slices.count(name) > 1:
-                raise ValueError(f"{name} stands twice")
-        return slices
+        return _or_problems(slices, [*_wrong_names(slices), *_twice(slices)])
 
     @field_validator("metrics")
     @classmethod
     def _metrics_known(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
-        found = tuple(parse_measure(label).label for label in labels)
-        for label in found:
-            if found.count(label) > 1:
-                raise ValueError(f"{label} stands twice")
-        return found
+        found, problems = _parsed(labels, lambda label: parse_measure(label).label)
+        return _or_problems(tuple(found), [*problems, *_twice(found)])
 
     @field_validator("thresholds")
     @classmethod
     def _thresholds_fit(
         cls, thresholds: dict[str, Threshold], info: ValidationInfo
     ) -> dict[str, Threshold]:
-        computed = set(info.data.get("metrics", ()))
-        found = {}
-        for label, threshold in thresholds.items():
-            score = parse_score(label)
-            if computed and score.measure.label not in computed:
-                raise ValueError(
-                    f"{label}: {score.measure.label} is not computed; "
-                    "add it to metrics or drop the threshold"
-                )
-            _check_side(label, threshold)
-            found[score.label] = threshold
-        return found
+        computed = info.data.get("metrics")
+        found, problems = _parsed(
+            thresholds, lambda label: _judged(label, thresholds[label], computed)
+        )
+        problems += _twice(found)
+        return _or_problems(dict(zip(found, thresholds.values(), strict=False)), problems)
 
     @field_validator("targets")
     @classmethod
     def _targets_are_shares(
         cls, targets: dict[str, dict[str, float]]
     ) -> dict[str, dict[str, float]]:
+        problems = []
         for attribute, shares in targets.items():
             if len(shares) < 2 or any(not isfinite(s) or s < 0 for s in shares.values()):
-                raise ValueError(f"{attribute}: shares of two or more groups, none negative")
-            if abs(sum(shares.values()) - 1) > 1e-6:
-                raise ValueError(
+                problems.append(f"{attribute}: shares of two or more groups, none negative")
+            elif abs(sum(shares.values()) - 1) > 1e-6:
+                problems.append(
                     f"{attribute}: the shares add up to {sum(shares.values()):g}, not 1"
                 )
-        return targets
+        return _or_problems(targets, problems)
 
     @model_validator(mode="after")
-    def _names_apart(self) -> Self:
+    def _names_fit_together(self) -> Self:
+        problems = []
         folded: dict[str, str] = {}
         for name in (*self.slices, *self.attribute_columns):
             other = folded.setdefault(name.casefold(), name)
             if other != name:
-                raise ValueError(f"{other} and {name} differ only in case")
-            if name in self.slices and name in self.attribute_columns:
-                raise ValueError(f"{name} is both a slice and an attribute")
+                problems.append(f"{other} and {name} differ only in case")
+        problems += [
+            f"{name} is both a slice and an attribute"
+            for name in self.slices
+            if name in self.attribute_columns
+        ]
+        usable = {column.name for column in LOGGED} | {*self.slices, *self.attribute_columns}
         for name in self.columns:
-            usable = {column.name for column in LOGGED} | {*self.slices, *self.attribute_columns}
             if name not in usable:
                 near = get_close_matches(name, sorted(usable), n=1)
                 hint = f"; did you mean {near[0]}?" if near else ""
-                raise ValueError(
+                problems.append(
                     f"columns: {name} is no column of the contract, no slice and no attribute{hint}"
                 )
-        for name in self.targets:
-            if name not in self.attribute_names:
-                raise ValueError(f"targets: {name} is not among the attributes")
+        problems += [
+            f"targets: {name} is not among the attributes"
+            for name in self.targets
+            if name not in self.attribute_names
+        ]
         for label, threshold in self.thresholds.items():
             for name in threshold.attributes or ():
                 if name not in self.attribute_names:
-                    raise ValueError(f"thresholds: {label}: {name} is not among the attributes")
+                    problems.append(f"thresholds: {label}: {name} is not among the attributes")
             for name in threshold.slices or ():
                 if name not in (WHOLE, *self.slices):
-                    raise ValueError(f"thresholds: {label}: {name} is neither a slice nor 'all'")
-        return self
+                    problems.append(f"thresholds: {label}: {name} is neither a slice nor 'all'")
+        return _or_problems(self, problems)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -324,15 +317,46 @@ def digest(said: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _check_name(name: str) -> None:
-    if name in _RESERVED:
-        raise ValueError(f"{name} has a meaning of its own and cannot be a slice or attribute")
-    if not _NAME.fullmatch(name) or len(name) > 200:
-        raise ValueError(f"{name!r} cannot name a column ('*' joins intersections)")
+def _or_problems(value: T, problems: Sequence[str]) -> T:
+    """``value`` if there are no problems; a ValueError that tells all of them otherwise."""
+    if problems:
+        raise ValueError("\n".join(problems))
+    return value
 
 
-def _check_side(label: str, threshold: Threshold) -> None:
+def _twice(names: Iterable[str]) -> list[str]:
+    return [f"{name} stands twice" for name, count in Counter(names).items() if count > 1]
+
+
+def _wrong_names(names: Iterable[str]) -> list[str]:
+    problems = []
+    for name in names:
+        if name.casefold() in _RESERVED:
+            problems.append(f"{name} has a meaning of its own and cannot be a slice or attribute")
+        elif not _NAME.fullmatch(name) or len(name) > 200:
+            problems.append(f"{name!r} cannot name a column ('*' joins intersections)")
+    return problems
+
+
+def _parsed(labels: Iterable[str], parse: Callable[[str], str]) -> tuple[list[str], list[str]]:
+    """Labels in their printed form, and what is wrong with those that have none."""
+    found, problems = [], []
+    for label in labels:
+        try:
+            found.append(parse(label))
+        except ValueError as error:
+            problems.append(str(error))
+    return found, problems
+
+
+def _judged(label: str, threshold: Threshold, computed: Sequence[str] | None) -> str:
+    """The printed label of the score that a threshold is about; ValueError if it cannot be."""
     score = parse_score(label)
+    if computed is not None and score.measure.label not in computed:
+        raise ValueError(
+            f"{label}: {score.measure.label} is not computed; "
+            "add it to metrics or drop the threshold"
+        )
     if score.aggregation is None and len(tuple(score.measure.scores())) > 1:
         raise ValueError(f"{label}: say which aggregation, as in {label}.MinMaxRatio")
     if score.alarm is None:
@@ -343,6 +367,22 @@ def _check_side(label: str, threshold: Threshold) -> None:
         raise ValueError(f"{label} is unfair when {score.alarm}: give {right}, not {wrong}")
     if limit not in score.range:
         raise ValueError(f"{label} lies in {score.range}; a limit of {limit:g} says nothing")
+    return score.label
+
+
+class _OnceLoader(yaml.SafeLoader):
+    """Safe YAML in which a key stands once: the later of two would win in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping; ConstructorError if one of its keys stands twice."""
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"{key.value} stands twice", key.start_mark
+                )
+            seen.add(getattr(key, "value", None) if isinstance(key, yaml.ScalarNode) else id(key))
+        return super().construct_mapping(node, deep)
 
 
 def load_settings(path: Path | None = None) -> Settings:
@@ -359,7 +399,7 @@ def load_settings(path: Path | None = None) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: cannot be read as UTF-8 text ({error})") from None
     try:
-        said = yaml.safe_load(text)
+        said = yaml.load(text, _OnceLoader)  # a SafeLoader
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
@@ -381,12 +421,13 @@ def settings_from(said: dict[Any, Any], *, folder: Path, where: str = "settings"
     try:
         return Settings(**{str(key): value for key, value in said.items()}, folder=folder)
     except ValidationError as error:
-        problems = [_problem(each) for each in error.errors()]
+        problems = [line for each in error.errors() for line in _problems(each)]
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         raise SettingsError(several(f"{where}: {count}", problems)) from None
 
 
-def _problem(error: Any) -> str:
+def _problems(error: Any) -> list[str]:
+    """What one error of pydantic says, a line for each problem in it."""
     where = ".".join(str(step) for step in error["loc"])
     text = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
@@ -397,4 +438,4 @@ def _problem(error: Any) -> str:
         fields = [name for name in getattr(parent, "model_fields", {}) if name != "folder"]
         near = get_close_matches(str(error["loc"][-1]), fields, n=1)
         text = "unknown setting" + (f"; did you mean {near[0]}?" if near else "")
-    return f"{where}: {text}" if where else text
+    return [f"{where}: {line}" if where else line for line in text.split("\n")]

@@ -13,12 +13,21 @@ import duckdb
 
 from metrics import UNKNOWN
 from pipeline.errors import DataRefused
-from pipeline.readers import ROW, Layout, Source
+from pipeline.layouts import Layout
+from pipeline.readers import Source
 from pipeline.settings import JOIN, Settings
 from pipeline.store import first_line
 from schemas.columns import Column, Table, internal, literal, quoted
 from schemas.offenders import RowRule, row_rules
-from schemas.rules import LOGGED, QUERY_ID, RANK, REFERENCE_RANK, ranking_log
+from schemas.rules import (
+    CLICK,
+    LOGGED,
+    QUERY_ID,
+    RANK,
+    REFERENCE_RANK,
+    RELEVANCE,
+    ranking_log,
+)
 
 TEXT_CUT = 100
 """Characters of an offending value that are kept."""
@@ -83,7 +92,7 @@ def stage(reading: Reading, sources: Sequence[Source], layouts: Sequence[Layout]
 
 def _staged_rows(reading: Reading, number: int, source: Source, layout: Layout) -> str:
     """SELECT of one source: delivered and cast values inside, broken rules outside."""
-    inner = [f"{ROW} AS row"]
+    inner = [f"{source.row} AS row"]
     outer = [f"{number}::INTEGER AS file", "row"]
     rules: list[RowRule] = []
     for column in LOGGED:
@@ -93,11 +102,14 @@ def _staged_rows(reading: Reading, number: int, source: Source, layout: Layout) 
         raw, value = quoted(f"raw {column.name}"), quoted(f"value {column.name}")
         said = f"CAST({quoted(delivered)} AS VARCHAR)"
         if column.type == "VARCHAR":
-            inner += [f"{said} AS {raw}", f"{said} AS {value}"]
+            # An id of nothing but spaces is a missing one; any other stays as it is.
+            known = f"CASE WHEN trim({said}) <> '' THEN {said} END"
+            inner += [f"{known} AS {raw}", f"{known} AS {value}"]
             outer.append(f"{value} AS {quoted(column.name)}")
         else:
             text = source.columns[delivered] == "VARCHAR"
-            cast = _number(quoted(delivered), text=text)
+            truth = column in (RELEVANCE, CLICK)
+            cast = _number(quoted(delivered), text=text, truth=truth)
             if column in (RANK, REFERENCE_RANK) and reading.settings.ranks.start == 0:
                 cast = f"({cast}) + 1"
             inner += [f"nullif(trim({said}), '') AS {raw}", f"{cast} AS {value}"]
@@ -119,12 +131,16 @@ def _staged_rows(reading: Reading, number: int, source: Source, layout: Layout) 
     return f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM {source.table})"
 
 
-def _number(name: str, *, text: bool) -> str:
-    """SQL of a delivered number as DOUBLE, null where it is none."""
+def _number(name: str, *, text: bool, truth: bool) -> str:
+    """SQL of a delivered number as DOUBLE, null where it is none.
+
+    ``truth``: true and false are 1 and 0.  DuckDB also takes 1_000 for a number; a log does not.
+    """
     if not text:
         return f"TRY_CAST({name} AS DOUBLE)"
+    words = "WHEN lower({0}) = 'true' THEN 1.0 WHEN lower({0}) = 'false' THEN 0.0 " if truth else ""
     return (
-        f"CASE lower({name}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 "
+        f"CASE WHEN contains({name}, '_') THEN NULL {words.format(name)}"
         f"ELSE TRY_CAST({name} AS DOUBLE) END"
     )
 

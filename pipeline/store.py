@@ -80,12 +80,19 @@ def session(settings: Settings, folders: Iterable[Path]) -> duckdb.DuckDBPyConne
         except duckdb.Error as error:
             raise AuditError(f"memory_limit: {first_line(error)}") from None
     spill = store_of(settings).root / "spill"
-    allowed = [str(folder.absolute()) for folder in (*folders, spill)]
+    # Readers take paths for patterns, so a folder is allowed under its escaped name too.
+    places = [folder.absolute() for folder in (*folders, spill)]
+    allowed = sorted({*map(str, places), *map(as_pattern, places)})
     connection.execute(f"SET temp_directory = {literal(str(spill))}")
     connection.execute(f"SET allowed_directories = [{', '.join(map(literal, allowed))}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
+
+
+def as_pattern(path: Path) -> str:
+    """``path`` as a pattern that matches it alone, for readers that take patterns."""
+    return re.sub(r"[\[*?]", lambda found: f"[{found[0]}]", str(path))
 
 
 def first_line(error: BaseException) -> str:

@@ -8,6 +8,7 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,8 +16,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from metrics import METRICS, GroupMetric, SingleMetric
-from pipeline.rejects import rule_lines
+from metrics import AGGREGATIONS, METRICS, Metric, Range, SingleMetric
+from pipeline.rejects import counted, rule_lines
 from pipeline.run import Outcome
 from pipeline.settings import Settings
 from pipeline.store import store_of
@@ -64,7 +65,7 @@ def batch_line(outcome: Outcome) -> str:
 def details(outcome: Outcome) -> list[str]:
     """What a reader needs beside the line: why rows or the batch were refused."""
     if outcome.status in ("refused", "failed"):
-        return [printable(line) for line in outcome.message.split("\n")]
+        return [printable(f"  {line}") for line in outcome.message.split("\n")]
     return [printable(f"  {line}") for line in rule_lines(outcome.rules, samples=2)]
 
 
@@ -128,7 +129,7 @@ def closing(settings: Settings, outcomes: Sequence[Outcome], command: str = "") 
         for status in ("done", "unchanged", "no_data", "refused", "failed")
     }
     said = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items() if n)
-    out.print(f"\n[bold]{len(outcomes)} batches[/]: {said or 'nothing to do'}")
+    out.print(f"\n[bold]{counted(len(outcomes), 'batch')}[/]: {said or 'nothing to do'}")
     keys = [outcome.batch for outcome in outcomes]
     found = breaches(settings, keys)
     if found:
@@ -193,40 +194,53 @@ def write_json_lines(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> None:
         file.write(json.dumps({name: plain(value) for name, value in row.items()}) + "\n")
 
 
-def catalogue() -> list[dict[str, Any]]:
-    """Every metric as data: what it needs, its formula, range, fairest value and source."""
-    rows = []
-    for metric in METRICS:
-        grouped = isinstance(metric, GroupMetric)
-        alarm = metric.alarm if isinstance(metric, SingleMetric) else None
-        rows.append(
+def catalogue() -> dict[str, Any]:
+    """Metrics and aggregations as data, derived from their declarations."""
+    return {
+        "metrics": [_metric(metric) for metric in METRICS],
+        "aggregations": [
             {
-                "name": metric.name,
-                "title": metric.title,
-                "label": metric.at().label,
-                "formula": metric.formula,
-                "per_group": grouped,
-                "range": [metric.range.low, _finite(metric.range.high)],
-                "fairest": metric.fairest if isinstance(metric, SingleMetric) else None,
-                "alarm": alarm,
-                "cutoff": metric.cutoff,
-                "columns": sorted(metric.columns),
-                "parameters": {
-                    parameter.name: {
-                        "default": parameter.default,
-                        "choices": list(parameter.choices),
-                        "text": parameter.text,
-                    }
-                    for parameter in metric.parameters
-                },
-                "source": metric.source,
+                "name": each.name,
+                "formula": each.formula,
+                "fairest": each.fairest,
+                "alarm": each.alarm,
             }
-        )
-    return rows
+            for each in AGGREGATIONS
+        ],
+    }
 
 
-def _finite(value: float) -> float | None:
-    return value if value != float("inf") else None
+def _metric(metric: Metric) -> dict[str, Any]:
+    single = metric if isinstance(metric, SingleMetric) else None
+    return {
+        "name": metric.name,
+        "title": metric.title,
+        "label": metric.at().label,
+        "formula": metric.formula,
+        "per_group": single is None,
+        "range": _range(metric.range),
+        "fairest": single.fairest if single else None,
+        "alarm": single.alarm if single else None,
+        "scores": {
+            score.label: {"range": _range(score.range), "fairest": score.fairest}
+            for score in metric.at().scores()
+        },
+        "cutoff": metric.cutoff,
+        "columns": sorted(metric.columns),
+        "parameters": {
+            parameter.name: {
+                "default": parameter.default,
+                "choices": list(parameter.choices),
+                "text": parameter.text,
+            }
+            for parameter in metric.parameters
+        },
+        "source": metric.source,
+    }
+
+
+def _range(of: Range) -> list[float | None]:
+    return [of.low, of.high if isfinite(of.high) else None]
 
 
 def metrics_table() -> Table:

@@ -15,8 +15,8 @@ ATTRIBUTE = Column(
     "attribute", "VARCHAR", "attribute of the items; intersections are joined by '*'"
 )
 GROUP_VALUE = Column("group_value", "VARCHAR", "value of the attribute: the group")
-LISTS = Column("lists", "BIGINT", "lists counted")
-ROWS = Column("rows", "BIGINT", "rows counted")
+LISTS = Column("lists", "BIGINT", "lists in the slice")
+ROWS = Column("rows", "BIGINT", "rows counted here")
 
 REJECTED_ROWS = Table(
     "rejected_rows",
@@ -24,7 +24,7 @@ REJECTED_ROWS = Table(
     (
         Column("file", "VARCHAR", "file the row came from"),
         Column("row", "BIGINT", "row in the file, 1 = first row of data"),
-        Column("line", "BIGINT", "line in a text file, if no value spans lines", nullable=True),
+        Column("line", "BIGINT", "line of a text file on which the row starts", nullable=True),
         Column("list_id", "VARCHAR", "list of the row", nullable=True),
         Column("item_id", "VARCHAR", "item of the row", nullable=True),
         Column("rule", "VARCHAR", "rule that is broken"),
@@ -60,6 +60,7 @@ RANK_COUNTS = Table(
         Column("rank", "BIGINT", "rank, 1 = top"),
         ROWS,
         Column("judged", "BIGINT", "rows whose relevance is known"),
+        Column("graded", "BIGINT", "rows whose relevance is neither 0 nor 1"),
         Column("relevant", "BIGINT", "rows of relevance 1"),
         Column("relevance_sum", "HUGEINT", "sum of relevance, scaled by 2^60"),
         Column("click_known", "BIGINT", "rows whose click is known"),
@@ -185,8 +186,8 @@ FAIRNESS_HISTORY = Table(
         Column("reason", "VARCHAR", "why the value is null", nullable=True),
         Column("worst_group", "VARCHAR", "group that is worst off", nullable=True),
         Column("best_group", "VARCHAR", "group that is best off", nullable=True),
-        Column("lower", "DOUBLE", "lower end of the interval", nullable=True),
-        Column("upper", "DOUBLE", "upper end of the interval", nullable=True),
+        Column("lower", "DOUBLE", "lower end of the interval; not computed yet", nullable=True),
+        Column("upper", "DOUBLE", "upper end of the interval; not computed yet", nullable=True),
         Column(
             "status",
             "VARCHAR",
@@ -217,7 +218,7 @@ GROUP_HISTORY = Table(
     ),
     key=("batch", "slice", "slice_value", "attribute", "metric", "group_value"),
 )
-REVISION = Column("revision", "INTEGER", "how often the batch's scores were replaced, from 1")
+REVISION = Column("revision", "INTEGER", "which of the batch's results this is, 1 for the first")
 REPLACED_AT = Column("replaced_at", "TIMESTAMP", "when newer scores took its place (UTC)")
 
 HISTORY = (FAIRNESS_HISTORY.having(REVISION), GROUP_HISTORY.having(REVISION))
