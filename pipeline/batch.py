@@ -22,7 +22,7 @@ from pipeline.files import batch_files, file_digest, input_hash, items_path
 from pipeline.ingest import BatchRefused, Ingested, ingest
 from pipeline.measure import measure
 from pipeline.readers import open_sources
-from pipeline.settings import Settings, check_batch_key
+from pipeline.settings import Settings, check_batch_key, hash_of
 from pipeline.store import (
     Store,
     attach,
@@ -259,14 +259,27 @@ def score_batch(
             write_info(
                 connection,
                 row
-                | {
-                    "run_id": run_id,
-                    "code_version": stamp.code_version,
-                    "config_hash": stamp.config_hash,
-                    "finished_at": now(),
-                },
+                | _origin(connection, settings, stamp)
+                | {"run_id": run_id, "finished_at": now()},
             )
     return scores
+
+
+def _origin(
+    connection: duckdb.DuckDBPyConnection, settings: Settings, stamp: scoring.RunStamp
+) -> dict[str, str]:
+    """Settings and code that the scores of a file come from.
+
+    Where some measures were computed under others, or are missing, the file is no result of the
+    settings as they are, and its digest is that of no settings.
+    """
+    rows = connection.execute(
+        f"SELECT DISTINCT metric, config_hash, code_version FROM {DATABASE}.fairness_history"
+    ).fetchall()
+    whole = {(label, stamp.config_hash, stamp.code_version) for label in settings.metrics}
+    if set(rows) == whole:
+        return {"config_hash": stamp.config_hash, "code_version": stamp.code_version}
+    return {"config_hash": hash_of(sorted(rows)), "code_version": stamp.code_version}
 
 
 def _drop_others(connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:

@@ -289,7 +289,7 @@ class Settings(Part):
         return self.folder / Path(name).expanduser()
 
     def _digest_of(self, *names: str) -> str:
-        return digest(self.model_dump(mode="json", include=set(names)))
+        return hash_of(self.model_dump(mode="json", include=set(names)))
 
     @property
     def rows_hash(self) -> str:
@@ -308,10 +308,10 @@ class Settings(Part):
     def config_hash(self) -> str:
         """Digest of all that stored scores depend on: not paths, schedule, limits or resources."""
         said = self._digest_of("top_of_list", "metrics", "targets", "unknown_group", "thresholds")
-        return digest([self.rows_hash, said])
+        return hash_of([self.rows_hash, said])
 
 
-def digest(said: Any) -> str:
+def hash_of(said: Any) -> str:
     """Sixteen hex digits that stand for a JSON value."""
     text = json.dumps(said, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""The Dagster code location: what is computed when, shown how, and what happens when it fails."""

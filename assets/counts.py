@@ -1,0 +1,47 @@
+"""The second step: rows become additive integers, all tables in one pass."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from assets.describe import about, batch_file, spec
+from assets.left_out import each_batch, failure, materialized, work_id
+from assets.partitions import SINGLE_RUN
+from assets.reads import COUNT_TABLES
+from assets.resources import Audit
+from pipeline.batch import measure_batch
+from pipeline.settings import Settings
+
+
+def count_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
+    """One asset per table of counts."""
+
+    @dg.multi_asset(
+        name="measure",
+        specs=[
+            spec(
+                table.name,
+                f"{table.text}\n\nOne row per {', '.join(table.key)}.",
+                "batch",
+                deps=["ranking_log"],
+                metadata=about(table, batch_file(settings)),
+            )
+            for table in COUNT_TABLES
+        ],
+        partitions_def=batches,
+        backfill_policy=SINGLE_RUN,
+    )
+    def measure(
+        context: dg.AssetExecutionContext, audit: Audit
+    ) -> Iterator[dg.MaterializeResult[None]]:
+        work = work_id(context.run)
+        found, gone = each_batch(
+            context, audit.settings, lambda key: measure_batch(audit.settings, key, work)
+        )
+        if not found:
+            raise failure(gone, len(context.partition_keys))
+        for table in COUNT_TABLES:
+            said = {key: {"dagster/row_count": rows[table.name]} for key, rows in found.items()}
+            yield materialized(context, table.name, said, gone)
+
+    return measure

@@ -1,0 +1,100 @@
+"""What the catalogue of Dagster shows: columns, descriptions, numbers that plot over batches."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from metrics import WHOLE
+from pipeline.scoring import Row
+from pipeline.settings import Settings
+from pipeline.store import store_of
+from pipeline.version import code_version
+from schemas.columns import Table
+
+PLOTTED = ("MinMaxRatio", "MaxMinDiff")
+"""Aggregations that become plots: one ratio, one difference.  The history has all seven."""
+
+Numbers = dict[str, Any]
+
+
+def column_schema(table: Table) -> dg.TableSchema:
+    """The columns of a table with their descriptions."""
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                column.name,
+                column.type.lower(),
+                column.text,
+                dg.TableColumnConstraints(nullable=column.nullable),
+            )
+            for column in table.columns
+        ],
+        constraints=dg.TableConstraints(
+            other=[f"key: {', '.join(table.key)}"] if table.key else []
+        ),
+    )
+
+
+def about(table: Table, file: str) -> Mapping[str, Any]:
+    """Metadata of an asset that is ``table`` in ``file``."""
+    return {
+        "dagster/column_schema": column_schema(table),
+        "dagster/table_name": table.name,
+        "file": dg.MetadataValue.path(file),
+    }
+
+
+def batch_file(settings: Settings) -> str:
+    """Where batch files lie, with the place of the batch in braces."""
+    return str(store_of(settings).root / "batches" / "{batch}.duckdb")
+
+
+def spec(
+    key: str,
+    description: str,
+    group: str,
+    *,
+    deps: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+    freshness: dg.FreshnessPolicy | None = None,
+) -> dg.AssetSpec:
+    """An asset of this location: in DuckDB, of this version of the code."""
+    return dg.AssetSpec(
+        key,
+        description=description,
+        group_name=group,
+        deps=deps,
+        metadata=metadata,
+        kinds={"duckdb"},
+        code_version=code_version(),
+        freshness_policy=freshness,
+    )
+
+
+def label_of(row: Row) -> str:
+    """The score that a row of the history is about."""
+    return ".".join(filter(None, (row["metric"], row["aggregation"])))
+
+
+def score_numbers(rows: Sequence[Row]) -> Numbers:
+    """Scores of the whole batch by name, and how many scores there are.
+
+    A score without a value has no number, so that a plot shows a gap.
+    """
+    plotted = {
+        f"{row['attribute']} {label_of(row)}" if row["attribute"] else label_of(row): row["value"]
+        for row in rows
+        if row["slice"] == WHOLE
+        and row["value"] is not None
+        and row["aggregation"] in (None, *PLOTTED)
+    }
+    return {**plotted, **verdict_counts(rows), "dagster/row_count": len(rows)}
+
+
+def verdict_counts(rows: Sequence[Row]) -> Numbers:
+    """How many scores are beyond their threshold, and how many have no value."""
+    return {
+        "breaches": sum(row["status"] == "breach" for row in rows),
+        "undefined": sum(row["value"] is None for row in rows),
+    }

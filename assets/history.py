@@ -1,0 +1,127 @@
+"""The last step: scores join the history, and the copy that dashboards read is published once."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import dagster as dg
+
+from assets.describe import about, spec, verdict_counts
+from assets.left_out import (
+    HISTORY_ASSET,
+    each_batch,
+    failure,
+    forget,
+    left_out,
+    materialized,
+    work_id,
+)
+from assets.partitions import SINGLE_RUN
+from assets.resources import Audit
+from assets.stored import stored
+from pipeline.batch import promote
+from pipeline.errors import AuditError
+from pipeline.history import merge
+from pipeline.publish import VIEWS, publish
+from pipeline.settings import Settings
+from pipeline.store import store_of
+from schemas.tables import HISTORY
+
+FAIRNESS_HISTORY = HISTORY_ASSET
+DASHBOARD = "dashboard"
+
+
+def freshness(settings: Settings) -> dg.FreshnessPolicy | None:
+    """Results are late when the newest day is not done in time; a closed period is never late.
+
+    A night's result is followed by the next one a day later, which may take until the deadline.
+    """
+    schedule = settings.schedule
+    if schedule.end is not None:
+        return None
+    start = timedelta(hours=schedule.hour, minutes=schedule.minute)
+    slack = max(timedelta(hours=schedule.deadline_hours) - start, timedelta(0))
+    return dg.FreshnessPolicy.time_window(fail_window=timedelta(days=1) + slack)
+
+
+def _specs(settings: Settings, metrics: Sequence[str]) -> list[dg.AssetSpec]:
+    store, (scores, _) = store_of(settings), HISTORY
+    views = "\n".join(f"- `{view.name}`: {view.text}" for view in VIEWS)
+    return [
+        spec(
+            FAIRNESS_HISTORY,
+            f"{scores.text}\n\nOne row per {', '.join(scores.key)}. What a batch replaces moves to "
+            "`superseded`.",
+            "history",
+            deps=metrics,
+            metadata=about(scores, str(store.history)),
+            freshness=freshness(settings),
+        ),
+        spec(
+            DASHBOARD,
+            "The history as dashboards read it: a copy that is swapped in whole, so that no reader "
+            f"meets a lock. One row of each view:\n\n{views}",
+            "history",
+            deps=[FAIRNESS_HISTORY],
+            metadata={"file": dg.MetadataValue.path(str(store.dashboard))},
+        ),
+    ]
+
+
+def history_assets(
+    settings: Settings, batches: dg.PartitionsDefinition[str], metrics: Sequence[str]
+) -> dg.AssetsDefinition:
+    """The history and its published copy."""
+
+    @dg.multi_asset(
+        name="publish",
+        specs=_specs(settings, metrics),
+        partitions_def=batches,
+        backfill_policy=SINGLE_RUN,
+        can_subset=True,
+    )
+    def publish_history(context: dg.AssetExecutionContext, audit: Audit) -> Iterator[Any]:
+        work, keys = work_id(context.run), context.partition_keys
+        selected = {key.to_user_string() for key in context.selected_asset_keys}
+        said: dict[str, dict[str, dict[str, Any]]] = {}
+        gone = left_out(audit.settings, context.run, keys)
+        if FAIRNESS_HISTORY in selected:
+            said[FAIRNESS_HISTORY], gone = each_batch(
+                context, audit.settings, lambda key: into_history(audit.settings, key, work)
+            )
+        if len(gone) == len(keys):
+            raise failure(gone, len(keys))
+        if DASHBOARD in selected:
+            try:
+                path = publish(audit.settings, context.log.info)
+            except AuditError as error:
+                raise dg.Failure(str(error)) from None
+            size = {"bytes": path.stat().st_size}
+            said[DASHBOARD] = {key: size for key in keys if key not in gone}
+        for name, by_batch in said.items():
+            if gone:
+                # An output would count for every batch of the run, also for those left out.
+                yield from (
+                    dg.AssetMaterialization(name, metadata=numbers, partition=key)
+                    for key, numbers in by_batch.items()
+                )
+            else:
+                yield materialized(context, name, by_batch, gone)
+        if gone:
+            raise failure(gone, len(keys))
+
+    return publish_history
+
+
+def into_history(settings: Settings, batch: str, work: str) -> dict[str, Any]:
+    """Make what the run computed the batch's result; returns numbers that plot."""
+    promote(settings, batch, work)
+    verdicts = verdict_counts(stored(settings, batch, work).scores)
+    merged = merge(settings, batch)
+    forget(settings, batch)
+    return {
+        "dagster/row_count": merged.scores,
+        "revision": merged.revision,
+        "changed": merged.changed,
+        **verdicts,
+    }

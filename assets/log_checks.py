@@ -1,0 +1,102 @@
+"""Checks on the log: whether a batch is let in, and whether all of it is."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+
+from assets.checks import Finding, check_spec, table
+from assets.left_out import LeftOut
+from pipeline.ingest import Ingested
+from pipeline.rejects import RuleCount
+
+CONTRACT = "log_obeys_contract"
+ALL_ACCEPTED = "no_rows_rejected"
+
+
+def log_checks(batches: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
+    """Whether a batch is let in, and whether all of it is."""
+    return [
+        check_spec(
+            "ranking_log",
+            CONTRACT,
+            "The batch has rows, and no more of them than allowed break a rule.",
+            batches,
+            blocking=True,
+        ),
+        check_spec("ranking_log", ALL_ACCEPTED, "Every delivered row is accepted.", batches),
+    ]
+
+
+def log_results(
+    accepted: Mapping[str, Ingested], refused: Mapping[str, Ingested], gone: Mapping[str, LeftOut]
+) -> Iterator[Finding]:
+    """Results of both checks for every batch.
+
+    A batch that is not let in stops the run only where there is no other.
+    """
+    for batch, why in gone.items():
+        yield Finding(
+            "ranking_log",
+            CONTRACT,
+            batch,
+            passed=False,
+            severity=dg.AssetCheckSeverity.ERROR,
+            blocking=not accepted,
+            description=why.message,
+            metadata={"status": why.status, **_read(refused.get(batch))},
+        )
+    for batch, found in accepted.items():
+        kept = f"{found.rows_accepted:,} of {found.rows_read:,} rows in {found.lists:,} lists"
+        yield Finding(
+            "ranking_log",
+            CONTRACT,
+            batch,
+            passed=True,
+            severity=dg.AssetCheckSeverity.ERROR,
+            blocking=True,
+            description=f"{kept} accepted.",
+            metadata={"status": "done", **_read(found)},
+        )
+        yield Finding(
+            "ranking_log",
+            ALL_ACCEPTED,
+            batch,
+            passed=found.rows_rejected == 0,
+            description=f"{found.rows_rejected:,} rows in {found.lists_rejected:,} lists rejected."
+            if found.rows_rejected
+            else "Every row is accepted.",
+            metadata=_read(found),
+        )
+
+
+def _read(found: Ingested | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return {
+        "rows_read": found.rows_read,
+        "rows_rejected": found.rows_rejected,
+        "lists_rejected": found.lists_rejected,
+        "rules": table([_rule(each) for each in found.rules]),
+    }
+
+
+def _rule(count: RuleCount) -> dict[str, Any]:
+    return {
+        "rule": count.rule,
+        "rows": count.rows,
+        "lists": count.lists,
+        "sample": "\n".join(count.sample),
+    }
+
+
+def rules_of(found: dg.AssetCheckEvaluation) -> tuple[RuleCount, ...]:
+    """The broken rules that a result of the contract's check tells of."""
+    said = found.metadata.get("rules")
+    rows: list[dict[str, Any]] = []
+    if isinstance(said, dg.TableMetadataValue):
+        rows = [dict(record.data) for record in said.records]
+    return tuple(
+        RuleCount(row["rule"], row["rows"], row["lists"], tuple(row["sample"].split("\n")))
+        for row in rows
+    )

@@ -1,0 +1,142 @@
+"""Checks on scores: whether they stay within their thresholds, and whether ERBR has a value."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import dagster as dg
+
+from assets.checks import Finding, check_spec, evaluated, reported, table
+from assets.describe import label_of
+from assets.left_out import left_out, work_id
+from assets.resources import Audit
+from assets.stored import Stored, stored
+from metrics import WHOLE, ScoreName, parse_score
+from pipeline.errors import AuditError
+from pipeline.scoring import Row
+from pipeline.settings import Settings, Threshold
+
+BINARY = "relevance_is_binary"
+
+
+def slug_of(label: str) -> tuple[str, str]:
+    """The metric asset of a score and the name of its check."""
+    score = parse_score(label)
+    return score.measure.metric.name, score.slug
+
+
+def score_checks(
+    settings: Settings, batches: dg.PartitionsDefinition[str], metrics: Iterable[str]
+) -> list[dg.AssetsDefinition]:
+    """The checks on scores, as one step; none where nothing is judged and ERBR is not computed."""
+    judged = {slug_of(label): (label, limit) for label, limit in settings.thresholds.items()}
+    specs = [
+        check_spec(metric, slug, f"{label} is at {_limit(limit)}.", batches)
+        for (metric, slug), (label, limit) in judged.items()
+    ]
+    if "ERBR" in metrics:
+        text = "Relevance is 0 or 1 on every row; ERBR has no value otherwise."
+        specs.append(check_spec("ERBR", BINARY, text, batches))
+    if not specs:
+        return []
+
+    @dg.multi_asset_check(name="judge", specs=specs, can_subset=True)
+    def judge(context: dg.AssetCheckExecutionContext, audit: Audit) -> Iterator[Any]:
+        keys = context.partition_keys
+        selected = sorted(
+            (key.asset_key.to_user_string(), key.name) for key in context.selected_asset_check_keys
+        )
+
+        def findings(batch: str, found: Stored) -> Iterator[Finding]:
+            for metric, slug in selected:
+                if slug == BINARY:
+                    yield binary_result(batch, found.info["graded_rows"])
+                else:
+                    label, limit = judged[metric, slug]
+                    rows = [row for row in found.scores if label_of(row) == label]
+                    yield verdict(parse_score(label), limit, batch, rows)
+
+        gone = left_out(audit.settings, context.run, keys)
+        for batch in (key for key in keys if key not in gone):
+            try:
+                found = stored(audit.settings, batch, work_id(context.run))
+            except AuditError as error:
+                context.log.warning(f"{batch} is not judged: {error}")
+                continue
+            yield from reported(context.instance, findings(batch, found))
+        yield from evaluated(context.check_specs)
+
+    return [judge]
+
+
+def binary_result(batch: str, graded: int) -> Finding:
+    """Whether ERBR can be computed."""
+    said = f"{graded:,} rows have graded relevance, so ERBR has no value."
+    return Finding(
+        "ERBR",
+        BINARY,
+        batch,
+        passed=graded == 0,
+        description=said if graded else "Relevance is 0 or 1 everywhere.",
+        metadata={"graded_rows": graded},
+    )
+
+
+def verdict(score: ScoreName, limit: Threshold, batch: str, rows: Sequence[Row]) -> Finding:
+    """One score on one batch, for every slice and attribute.
+
+    Fails on a breach anywhere, and where the whole batch has no value: what could not be measured
+    is not fair.  A slice without a value is listed, but fails nothing: small slices lack groups.
+    """
+    breaches = [row for row in rows if row["status"] == "breach"]
+    undefined = [row for row in rows if row["status"] == "undefined"]
+    missing = [row for row in undefined if row["slice"] == WHOLE]
+    return Finding(
+        score.measure.metric.name,
+        score.slug,
+        batch,
+        passed=bool(rows) and not breaches and not missing,
+        description=_verdict_text(limit, rows, breaches, undefined),
+        metadata={
+            "score": score.label,
+            "threshold": _limit(limit),
+            "judged": len(rows),
+            "breaches": len(breaches),
+            "undefined": len(undefined),
+            "breaching": table([_shown(row) for row in _worst_first(score, breaches)]),
+            "without_value": table([_shown(row) for row in undefined]),
+        },
+    )
+
+
+def _limit(limit: Threshold) -> str:
+    return f"least {limit.min:g}" if limit.min is not None else f"most {limit.max:g}"
+
+
+def _worst_first(score: ScoreName, rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row["value"], reverse=score.alarm == "high")
+
+
+def _verdict_text(
+    limit: Threshold, rows: Sequence[Row], breaches: Sequence[Row], undefined: Sequence[Row]
+) -> str:
+    if not rows:
+        return "The score was not computed for the batch."
+    said = [f"{len(rows) - len(breaches) - len(undefined)} of {len(rows)} are at {_limit(limit)}"]
+    if breaches:
+        where = ", ".join(sorted({row["attribute"] or "items" for row in breaches}))
+        said.append(f"{len(breaches)} are not ({where})")
+    for reason, same in groupby(sorted(row["reason"] for row in undefined)):
+        said.append(f"{len(list(same))} have no value ({reason})")
+    return "; ".join(said) + "."
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    return {
+        "slice": row["slice"],
+        "slice_value": row["slice_value"],
+        "attribute": row["attribute"] or "",
+        "value": row["value"],
+        "worst_group": row["worst_group"] or "",
+        "reason": row["reason"] or "",
+    }

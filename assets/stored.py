@@ -1,0 +1,38 @@
+"""What the file of a batch says, read back for checks and metadata."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.batch import DATABASE, info, opened
+from pipeline.errors import NoData
+from pipeline.scoring import Row
+from pipeline.settings import Settings
+from pipeline.store import store_of
+from schemas.tables import FAIRNESS_HISTORY
+
+
+@dataclass(frozen=True)
+class Stored:
+    """``scores`` are rows of fairness_history, whole batch first; ``info`` says how they came."""
+
+    scores: list[Row]
+    info: dict[str, Any]
+
+
+def stored(settings: Settings, batch: str, work: str) -> Stored:
+    """What a run computed for a batch so far, or what the batch had before; NoData if nothing."""
+    path = store_of(settings).current(batch, work)
+    if not path.exists():
+        raise NoData(f"{batch}: nothing is stored yet; run the batch from its logs first")
+    with opened(settings, path, read_only=True) as connection:
+        there = connection.execute(
+            "SELECT count(*) FROM duckdb_tables() WHERE database_name = ? AND table_name = ?",
+            [DATABASE, FAIRNESS_HISTORY.name],
+        ).fetchall()
+        if there == [(0,)]:
+            raise NoData(f"{batch}: no score is stored yet; compute its metrics first")
+        rows = connection.sql(
+            f"SELECT {FAIRNESS_HISTORY.column_list} FROM {DATABASE}.{FAIRNESS_HISTORY.name} "
+            "ORDER BY slice <> 'all', slice, slice_value, attribute, metric, aggregation"
+        )
+        return Stored(rows.to_arrow_table().to_pylist(), info(connection))
