@@ -54,7 +54,8 @@ def score_checks(
                 else:
                     label, limit = judged[metric, slug]
                     rows = [row for row in found.scores if label_of(row) == label]
-                    yield verdict(parse_score(label), limit, batch, rows)
+                    judged_here = [row for row in rows if row["status"] != "not_judged"]
+                    yield verdict(parse_score(label), limit, batch, judged_here)
 
         gone = left_out(audit.settings, context.run, keys)
         for batch in (key for key in keys if key not in gone):
