@@ -1,20 +1,26 @@
 """What every test shares: how hypothesis looks for counter-examples.
 
 The default profile draws the same examples each time, so that a failure belongs to the change at
-hand; ``HYPOTHESIS_PROFILE=explore`` looks further.
+hand, and reports the first that fails: one example can be a whole audit, and to shrink it takes
+minutes.  ``HYPOTHESIS_PROFILE=explore`` draws others each time and shrinks what it finds.
 """
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile(
     "steady",
     deadline=None,
     derandomize=True,
+    phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.register_profile(
-    "explore", settings.get_profile("steady"), derandomize=False, max_examples=1000, print_blob=True
+    "explore",
+    settings.get_profile("steady"),
+    derandomize=False,
+    phases=tuple(Phase),
+    print_blob=True,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))

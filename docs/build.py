@@ -1,0 +1,488 @@
+"""Writes the derived parts of the documentation.
+
+What the catalogue, the tables and the settings already say is not written twice: it stands in the
+pages between ``<!-- derived: name -->`` and ``<!-- /derived -->``, and this script puts it there.
+``python docs/build.py`` rewrites the pages; ``--check`` names the stale ones and exits 1.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date
+from pathlib import Path
+from types import UnionType
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin
+
+import duckdb
+import numpy as np
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from metrics import AGGREGATIONS, METRICS, GroupMetric, Metric, Parameter, Reason, SingleMetric
+from metrics.base import text_of
+from pipeline.publish import VIEWS
+from pipeline.settings import Settings
+from schemas.columns import Column, Table
+from schemas.offenders import row_rules
+from schemas.rules import LOGGED, QUERY_ID, list_rules, ranking_log
+from schemas.tables import BATCH_TABLES, HISTORY_TABLES
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = tuple(
+    ROOT / "docs" / f"{name}.md" for name in ("metrics", "tables", "settings", "operations")
+)
+_PART = re.compile(r"(<!-- derived: (?P<name>[\w-]+) -->\n).*?(<!-- /derived -->)", re.DOTALL)
+
+
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
+
+
+def code(text: object) -> str:
+    """``text`` as code; nothing for nothing."""
+    return f"`{text}`" if str(text) else ""
+
+
+def codes(texts: Iterable[object]) -> str:
+    """Several pieces of code, separated by commas."""
+    return ", ".join(map(code, texts))
+
+
+def number(value: float | None) -> str:
+    """A number in its shortest form, ``none`` where there is none."""
+    return "none" if value is None else f"{value:g}"
+
+
+# -- metrics
+
+
+def _fairest(metric: Metric) -> str:
+    return number(metric.fairest) if isinstance(metric, SingleMetric) else "groups equal"
+
+
+def metrics_overview() -> str:
+    """One line per metric."""
+    head = ("metric", "what", "values", "range", "fairest", "needs", "`@k`")
+    return grid(
+        head,
+        (
+            (
+                f"[{code(metric.at().label)}](#{metric.name.lower()})",
+                metric.title,
+                "per group" if isinstance(metric, GroupMetric) else "one",
+                str(metric.range),
+                _fairest(metric),
+                codes(sorted(metric.columns)),
+                "yes" if metric.cutoff else "",
+            )
+            for metric in METRICS
+        ),
+    )
+
+
+def metric_details() -> str:
+    """A section per metric."""
+    return "\n\n".join(_detail(metric) for metric in METRICS)
+
+
+def _detail(metric: Metric) -> str:
+    grouped = isinstance(metric, GroupMetric)
+    lines = [
+        f"### {metric.name}",
+        "",
+        f"{metric.title}. {'Value of a group' if grouped else 'One number'}:",
+        "",
+        "```text",
+        metric.formula,
+        "```",
+        "",
+    ]
+    if metric.parameters:
+        lines.append(f"- Parameters: {codes(each.name for each in metric.parameters)}.")
+    lines.append(f"- Source: {metric.source}.")
+    return "\n".join(lines)
+
+
+def _values(parameter: Parameter) -> str:
+    if parameter.choices:
+        return codes(text_of(choice) for choice in parameter.choices)
+    return f"between {parameter.low:g} and {parameter.high:g}, both excluded"
+
+
+def parameters() -> str:
+    """One line per parameter."""
+    every = {each.name: each for metric in METRICS for each in metric.parameters}
+    return grid(
+        ("parameter", "values", "default", "meaning", "taken by"),
+        (
+            (
+                code(name),
+                _values(parameter),
+                code(text_of(parameter.default)),
+                parameter.text,
+                codes(metric.name for metric in METRICS if parameter in metric.parameters),
+            )
+            for name, parameter in every.items()
+        ),
+    )
+
+
+def aggregations() -> str:
+    """One line per aggregation; when it is undefined is found by trying it."""
+    tried = (np.zeros(2), np.array([0.0, 1.0]))
+    return grid(
+        ("aggregation", "formula", "fairest", "unfair when", "null when"),
+        (
+            (
+                code(each.name),
+                code(each.formula),
+                number(each.fairest),
+                each.alarm or "never",
+                codes(dict.fromkeys(reason for v in tried if (reason := each.undefined(v)))),
+            )
+            for each in AGGREGATIONS
+        ),
+    )
+
+
+def ranges() -> str:
+    """Where every score can lie: metrics down, aggregations across."""
+    grouped = [metric for metric in METRICS if isinstance(metric, GroupMetric)]
+    return grid(
+        ("", "a group's value", *(each.name for each in AGGREGATIONS)),
+        (
+            (
+                code(metric.name),
+                str(metric.range),
+                *(str(score.range) for score in metric.at().scores()),
+            )
+            for metric in grouped
+        ),
+    )
+
+
+def reasons() -> str:
+    """One line per reason of a null."""
+    return grid(("reason", "meaning"), ((code(reason.value), reason.text) for reason in Reason))
+
+
+# -- tables
+
+
+def _columns(columns: Iterable[Column]) -> str:
+    return grid(
+        ("column", "type", "meaning"),
+        (
+            (
+                code(each.name),
+                each.type + (", null" if each.nullable else ""),
+                each.text,
+            )
+            for each in columns
+        ),
+    )
+
+
+def _said(column: Column) -> tuple[str, str, str, bool]:
+    return column.name, column.type, column.text, column.nullable
+
+
+def _headed(table: Table) -> str:
+    key = f" One row per {codes(table.key)}." if table.key else ""
+    return f"### {table.name}\n\n{table.text}{key}\n\n"
+
+
+def _extends(table: Table, other: Table) -> list[Column] | None:
+    """What ``table`` has besides all columns of ``other``; None if it lacks one."""
+    own, theirs = set(map(_said, table.columns)), set(map(_said, other.columns))
+    if not theirs <= own:
+        return None
+    return [column for column in table.columns if _said(column) not in theirs]
+
+
+def _described(table: Table, others: Iterable[Table]) -> str:
+    """A section on a table; one that adds at most a column to another says so."""
+    likes = [(other, _extends(table, other)) for other in others]
+    near = [(other, more) for other, more in likes if more is not None and len(more) <= 1]
+    if not near:
+        return _headed(table) + _columns(table.columns)
+    other, more = min(near, key=lambda each: len(each[1]))
+    said = f"The columns of `{other.name}`"
+    return _headed(table) + said + (f", and:\n\n{_columns(more)}" if more else ".")
+
+
+def history_tables() -> str:
+    """Every table of the history, and of the copy that dashboards read."""
+    return "\n\n".join(
+        _described(table, HISTORY_TABLES[:at]) for at, table in enumerate(HISTORY_TABLES)
+    )
+
+
+def batch_tables() -> str:
+    """Every table of a batch file; those that the history has too are only named."""
+    log = ranking_log((), ())
+    sections = [_described(log, []) + "\n\nOne more column per slice and per attribute, all text."]
+    known = []
+    for table in BATCH_TABLES:
+        likes = ((other, _extends(other, table)) for other in HISTORY_TABLES)
+        like = next(((other, more) for other, more in likes if more and len(more) == 1), None)
+        if like is None:
+            sections.append(_described(table, []))
+        else:
+            other, (more,) = like
+            name = f" `{other.name}`" if other.name != table.name else ""
+            known.append(f"- `{table.name}`:{name} without `{more.name}`")
+    same = "\n".join(["These are as in the history:", "", *known])
+    return "\n\n".join([*sections, same])
+
+
+ADDED_BY_VIEWS = {
+    "label": Column("label", "VARCHAR", "metric and aggregation as printed: EXP.MinMaxRatio")
+}
+"""Columns that views have besides those of the tables they read."""
+
+
+def views() -> str:
+    """Every view of the published copy, its columns as DuckDB describes them."""
+    tables = list(HISTORY_TABLES)
+    sections = []
+    with duckdb.connect() as connection:
+        for table in tables:
+            connection.execute(table.create("memory"))
+        for view in VIEWS:
+            connection.execute(f"CREATE VIEW {view.name} AS {view.query}")
+            rows = connection.execute(f"DESCRIBE {view.name}").fetchall()
+            shown = Table(view.name, view.text, _view_columns([row[0] for row in rows], tables))
+            sections.append(_described(shown, tables))
+            tables.append(shown)
+    return "\n\n".join(sections)
+
+
+def _view_columns(names: Sequence[str], tables: Iterable[Table]) -> tuple[Column, ...]:
+    """Columns of a view: those of the widest table that it shows whole, and what it adds."""
+    whole = [table for table in tables if set(table.names) <= set(names)]
+    shown = max(whole, key=lambda table: len(table.columns)).columns if whole else ()
+    known = ADDED_BY_VIEWS | {column.name: column for column in shown}
+    return tuple(known[name] for name in names)
+
+
+# -- rules
+
+
+def rules() -> str:
+    """One line per rule that a delivered row can break."""
+    rows = [
+        (code(rule.name), code(rule.column), rule.error)
+        for column in LOGGED
+        if column is not QUERY_ID
+        for rule in row_rules(column, raw="raw", value="value")
+    ]
+    rows += [
+        (code(rule.name), code(rule.column) if rule.column != "slice" else "a slice", rule.error)
+        for rule in list_rules(("slice",), gaps_allowed=False)
+    ]
+    return grid(("rule", "column", "the value ..."), rows)
+
+
+# -- settings
+
+MEANINGS = {
+    "logs": "where the logs of one batch lie; a path or a list of paths, each with `{batch}`",
+    "items": "the item table: `item_id` and attribute columns; may hold `{batch}`",
+    "store": "the folder that results are kept in",
+    "columns": "names of the contract to names in your files, where they differ",
+    "ranks.start": "the rank at the top of a list",
+    "ranks.gaps": "what a gap in ranks means: `reject` the list, `compact` the ranks, or `keep` "
+    "them: weights at the logged rank, pairs by order",
+    "top_of_list": "whether the top is the good outcome; `bad` swaps worst and best group",
+    "missing_relevance": "what a missing relevance is; `undefined` makes scores that need it null",
+    "missing_click": "the same for clicks",
+    "attributes": "what groups are compared by; `[a, b]` is the intersection of two",
+    "slices": "columns that describe the request; scores are computed per value as well",
+    "metrics": "labels of what is computed, each in all aggregations",
+    "targets": "share that each group should have, by attribute, for `NDKL(reference=target)`",
+    "thresholds.*.min": "least acceptable value of a score that is unfair when low",
+    "thresholds.*.max": "greatest acceptable value of a score that is unfair when high",
+    "thresholds.*.attributes": "attributes that the threshold holds for",
+    "thresholds.*.slices": "slices that it holds for; `all` is the whole batch",
+    "rejects.policy": "what a broken row costs: its list, itself alone, or the batch",
+    "rejects.max_rejected_share": "above this share of rejected rows the batch is refused",
+    "rejects.max_stored_rows": "offenders kept in `rejected_rows`, per rule; all are counted",
+    "unknown_group.in_aggregations": "whether `unknown` is compared with the other groups",
+    "unknown_group.max_share": "above this share of rows without a group the batch is refused",
+    "limits.files": "most files of a batch",
+    "limits.rows": "most rows of a batch",
+    "limits.groups": "most groups of an attribute",
+    "limits.slice_values": "most values of a slice",
+    "schedule.start": "first day that is a batch",
+    "schedule.end": "last day; without it, days go on",
+    "schedule.hour": "hour at which Dagster starts the night's run",
+    "schedule.minute": "minute of that hour",
+    "schedule.timezone": "time zone of the days and of the hour, like `Europe/Berlin`",
+    "schedule.deadline_hours": "hours after the end of a day until its scores count as late",
+    "memory_limit": "memory that DuckDB may take, like `8GB`",
+    "threads": "threads that DuckDB may take",
+    "busy_seconds": "seconds to wait for a store that another process holds",
+}
+"""What each setting is, by its place in the file; ``*`` stands for a name that the user chooses."""
+
+_DEFAULTS = {
+    "metrics": "all",
+    "thresholds.*.attributes": "all",
+    "thresholds.*.slices": "all",
+    "memory_limit": "DuckDB's",
+    "threads": "DuckDB's",
+}
+"""Defaults that are better said than printed."""
+
+
+class _Asked(Settings):
+    """Settings that tell which of their fields a digest is made of."""
+
+    said: ClassVar[list[str]] = []
+
+    def _digest_of(self, *names: str) -> str:
+        self.said.extend(names)
+        return ""
+
+
+def fields() -> Iterator[tuple[str, FieldInfo]]:
+    """Every setting by its place in the file, sections resolved."""
+    yield from _fields(Settings, "")
+
+
+def _fields(model: type[BaseModel], before: str) -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        if name == "folder":
+            continue
+        section, inside = _section(field.annotation)
+        if section is None:
+            yield before + name, field
+        else:
+            yield from _fields(section, f"{before}{name}.{inside}")
+
+
+def _section(annotation: Any) -> tuple[type[BaseModel] | None, str]:
+    """The model of a section, and what stands between its name and that of a field in it."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, ""
+    inner = get_args(annotation)
+    if get_origin(annotation) is dict and isinstance(inner[1], type):
+        return (inner[1], "*.") if issubclass(inner[1], BaseModel) else (None, "")
+    return None, ""
+
+
+def settings() -> str:
+    """One line per setting."""
+    changes = _changes()
+    rows = []
+    for name, field in fields():
+        rows.append(
+            (
+                code(name.replace("*", "<score>")),
+                _kind(field),
+                _default(name, field),
+                MEANINGS[name],
+                changes.get(name.split(".")[0], ""),
+            )
+        )
+    return grid(("setting", "values", "default", "meaning", "changes"), rows)
+
+
+def _changes() -> dict[str, str]:
+    """Whether changing a setting means counting rows again, or scoring counts again."""
+    one = _Asked(attributes=["any"])  # type: ignore[arg-type]
+    _Asked.said.clear()
+    _ = one.rows_hash
+    counted = set(_Asked.said)
+    _ = one.config_hash
+    scored = set(_Asked.said) - counted
+    return dict.fromkeys(counted, "rows") | dict.fromkeys(scored, "scores")
+
+
+def _kind(field: FieldInfo) -> str:
+    annotation = field.annotation
+    if get_origin(annotation) in (Union, UnionType):
+        (annotation,) = (each for each in get_args(annotation) if each is not type(None))
+    if get_origin(annotation) is Literal:
+        return codes(get_args(annotation))
+    if annotation is bool:
+        return codes(("true", "false"))
+    if annotation in (int, float):
+        return _bounds("whole number" if annotation is int else "number", field.metadata)
+    names: dict[Any, str] = {str: "text", date: "day"}
+    if annotation in names:
+        return names[annotation]
+    return "mapping" if get_origin(annotation) is dict else "list"
+
+
+def _bounds(kind: str, metadata: Iterable[Any]) -> str:
+    low = next((each.ge for each in metadata if hasattr(each, "ge")), None)
+    high = next((each.le for each in metadata if hasattr(each, "le")), None)
+    if low is not None:
+        kind += f" from {low:g}"
+    return kind if high is None else f"{kind} to {high:g}"
+
+
+def _default(name: str, field: FieldInfo) -> str:
+    if field.is_required():
+        return "needed"
+    if name in _DEFAULTS:
+        return _DEFAULTS[name]
+    value = field.get_default(call_default_factory=True)
+    if value is None or value in ({}, ()):
+        return "none"
+    if isinstance(value, tuple):
+        return codes(value)
+    return code(text_of(value) if isinstance(value, bool | int | float) else value)
+
+
+# -- pages
+
+PARTS: dict[str, Callable[[], str]] = {
+    "metrics": metrics_overview,
+    "metric-details": metric_details,
+    "parameters": parameters,
+    "aggregations": aggregations,
+    "ranges": ranges,
+    "reasons": reasons,
+    "history-tables": history_tables,
+    "batch-tables": batch_tables,
+    "views": views,
+    "rules": rules,
+    "settings": settings,
+}
+
+
+def rewritten(text: str) -> str:
+    """A page with its derived parts as they should be."""
+    return _PART.sub(lambda m: f"{m[1]}\n{PARTS[m['name']]()}\n\n{m[3]}", text)
+
+
+def parts_of(text: str) -> list[str]:
+    """Names of the derived parts of a page."""
+    return [match["name"] for match in _PART.finditer(text)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Rewrite the pages, or with ``--check`` say which are stale."""
+    stale = []
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        wanted = rewritten(text)
+        if wanted != text:
+            stale.append(page)
+            if "--check" not in arguments:
+                page.write_text(wanted, encoding="utf-8")
+    for page in stale:
+        said = "is stale: python docs/build.py" if "--check" in arguments else "rewritten"
+        print(f"{page.relative_to(ROOT)} {said}")
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,454 @@
+"""The documentation does what it says: its commands, queries and examples run, and its links lead
+somewhere.
+
+Pages run in a copy of a small store, with the days of the demo that they speak of.
+"""
+
+import importlib.util
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from datetime import date
+from io import StringIO
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow.parquet
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from assets.due import DEMO_LISTS
+from metrics import AGGREGATIONS, METRICS, catalogue
+from pipeline import errors, score
+from pipeline.cli import main
+from pipeline.errors import AuditError
+from pipeline.generator import Incidents, generate
+from pipeline.settings import settings_from
+from schemas.rules import LOGGED
+from schemas.tables import BATCH_STATUSES, STATUSES
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")],
+    key=lambda page: str(page.relative_to(ROOT)),
+)
+RUN = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+"""Pages whose blocks are executed, each from top to bottom."""
+NUMBERS = {7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}
+
+_FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_EXIT = re.compile(r"#.*exit code (\d+)")
+_TARGET = re.compile(r"^(?P<name>[a-z-]+):.*?##[^\n]*\n(?P<recipe>(?:\t[^\n]*\n)*)", re.MULTILINE)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, the file it stands for, its text."""
+
+    language: str
+    file: str
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    found = []
+    for match in _FENCE.finditer(page.read_text("utf-8")):
+        language, _, file = match["info"].partition(" ")
+        found.append(Block(language or "sh", file, match["text"]))
+    return found
+
+
+def lines(block: Block) -> Iterator[str]:
+    """Commands of a shell block."""
+    yield from (line for line in block.text.splitlines() if line.strip())
+
+
+# -- the derived parts
+
+
+@pytest.fixture(scope="session")
+def build() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_build", ROOT / "docs" / "build.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_derived_parts_are_fresh(build: ModuleType) -> None:
+    stale = [
+        name_of(page)
+        for page in build.PAGES
+        if build.rewritten(page.read_text("utf-8")) != page.read_text("utf-8")
+    ]
+    assert not stale, "stale; run python docs/build.py"
+
+
+def test_every_derived_part_has_one_place(build: ModuleType) -> None:
+    used = [part for page in build.PAGES for part in build.parts_of(page.read_text("utf-8"))]
+    assert sorted(used) == sorted(build.PARTS)
+
+
+def test_building_mends_a_stale_page_and_says_which(
+    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "before\n<!-- derived: reasons -->\nstale words\n<!-- /derived -->\nafter\n", "utf-8"
+    )
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    monkeypatch.setattr(build, "PAGES", (page,))
+    assert build.main(["--check"]) == 1
+    assert "page.md is stale" in capsys.readouterr().out
+    assert build.main([]) == 0
+    assert build.main(["--check"]) == 0
+    text = page.read_text("utf-8")
+    assert "stale words" not in text
+    assert "`one_group`" in text
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+
+
+# -- facts that prose repeats
+
+
+def test_every_setting_has_a_meaning_and_an_example(build: ModuleType) -> None:
+    names = [name for name, _ in build.fields()]
+    assert sorted(names) == sorted(build.MEANINGS)
+    commented = (ROOT / "audit.yaml").read_text("utf-8")
+    # One side of a threshold stands for the other.
+    for name in {*names} - {"thresholds.*.max"}:
+        assert re.search(rf"\b{name.split('.')[-1]}:", commented), f"{name} is not in audit.yaml"
+
+
+def test_readme_knows_columns_and_statuses() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    for name in [column.name for column in LOGGED] + [*STATUSES, *BATCH_STATUSES]:
+        assert f"\n| `{name}` |" in text, name
+    needing: dict[str, list[str]] = {"relevance": [], "click": []}
+    for metric in METRICS:
+        for column in metric.columns:
+            needing[column].append(metric.name)
+    for column, metrics in needing.items():
+        assert f"\n| `{column}` | for {', '.join(metrics)} |" in text
+
+
+def test_counts_in_words() -> None:
+    text = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    said = f"{NUMBERS[len(METRICS)]} fairness metrics in {NUMBERS[len(AGGREGATIONS)]} aggregations"
+    assert said in text
+
+
+def test_every_exit_code_is_explained() -> None:
+    kinds = [each for each in vars(errors).values() if isinstance(each, type)]
+    codes = {each.exit_code for each in kinds if issubclass(each, AuditError)}
+    text = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    assert codes | {0} == {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
+
+
+# -- links, targets, settings
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of the headings of a page, as they are made where pages are shown."""
+    text = _FENCE.sub("", page.read_text("utf-8"))
+    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@every_page
+def test_links_lead_somewhere(page: Path) -> None:
+    text = _FENCE.sub("", page.read_text("utf-8"))
+    for match in _LINK.finditer(text):
+        target, _, anchor = match["target"].partition("#")
+        if "://" in target:
+            continue
+        file = page.parent / target if target else page
+        assert file.is_file(), f"{match['target']} leads nowhere"
+        if anchor:
+            assert anchor in anchors(file), f"{match['target']}: no such heading"
+
+
+@every_page
+def test_commands_exist(page: Path) -> None:
+    """make targets and files that blocks name; what starts otherwise is not known to be right."""
+    recipes = {m["name"]: m["recipe"] for m in _TARGET.finditer((ROOT / "Makefile").read_text())}
+    for block in blocks(page):
+        if block.language != "sh":
+            continue
+        for line in lines(block):
+            first, *rest = shlex.split(line, comments=True)
+            if first == "make":
+                target, *given = rest
+                assert target in recipes, line
+                for each in given:
+                    variable = each.partition("=")[0]
+                    assert f"$({variable})" in recipes[target], line
+            elif first == ".venv/bin/python":
+                assert (ROOT / rest[0]).is_file(), line
+            else:
+                known = ("rankaudit", ".", ".ci/run", ".venv/bin/pre-commit")
+                assert first in known, f"{line}: no test knows this command"
+
+
+@every_page
+def test_settings_are_accepted(page: Path) -> None:
+    for block in blocks(page):
+        if block.language == "yaml":
+            said = {"attributes": ["gender"], **yaml.safe_load(block.text)}
+            assert settings_from(said, folder=Path())
+
+
+# -- pages that run
+
+DAYS = [("2026-01-11", "2026-01-12"), ("2026-01-17", "2026-01-20"), ("2026-01-24", "2026-01-24")]
+RERUN = "2026-01-18"
+"""A day that was first run with a part of its log."""
+UNFAIR = "2026-01-19"
+NO_LOG = "2026-01-24"
+DONE = [f"2026-01-{day}" for day in (11, 12, 17, 18, 19, 20)]
+
+
+@dataclass(frozen=True)
+class Demo:
+    """The days of the demo that pages speak of, and what auditing them printed."""
+
+    folder: Path
+    printed: str
+
+
+def rankaudit(*arguments: str, expected: int = 0) -> str:
+    """What a command prints, once it has ended with the expected exit code."""
+    answer = CliRunner().invoke(main, arguments)
+    assert answer.exit_code == expected, f"{arguments}: {answer.exit_code}\n{answer.output}"
+    return answer.output
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    folder = tmp_path_factory.mktemp("docs")
+    first, last = date.fromisoformat(DAYS[0][0]), date.fromisoformat(DAYS[-1][1])
+    generate(
+        folder,
+        start=first,
+        days=(last - first).days + 1,
+        lists=DEMO_LISTS,
+        incidents=Incidents.spread(date(2026, 1, 1), 30),
+    )
+    shutil.copy(ROOT / "audit.yaml", folder)
+    printed = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        log = folder / "logs" / RERUN / "part-0.parquet"
+        whole = log.read_bytes()
+        pyarrow.parquet.write_table(pyarrow.parquet.read_table(log).slice(0, 5000), log)
+        rankaudit("run", "--batch", RERUN)
+        log.write_bytes(whole)
+        for start, end in DAYS:
+            code = 4 if start == NO_LOG else 0
+            printed.append(rankaudit("backfill", "--from", start, "--to", end, expected=code))
+    return Demo(folder, "\n".join(printed))
+
+
+@pytest.fixture
+def sandbox(demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the demo, as the current folder."""
+    folder = tmp_path / "demo"
+    shutil.copytree(demo.folder, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def run_shell(block: Block) -> None:
+    for line in lines(block):
+        command, *arguments = shlex.split(line, comments=True)
+        if command == "rankaudit":
+            code = _EXIT.search(line)
+            rankaudit(*arguments, expected=int(code[1]) if code else 0)
+
+
+def run_python(block: Block) -> None:
+    with redirect_stdout(StringIO()):
+        exec(compile(block.text, "the block", "exec"), {"__name__": "block"})
+
+
+def run_sql(block: Block) -> None:
+    title = block.text.splitlines()[0].removeprefix("-- ")
+    with duckdb.connect("store/dashboard.duckdb", read_only=True) as store:
+        found = store.execute(block.text)
+        names = [column[0] for column in found.description or ()]
+        rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    assert rows, f"{title}: no rows"
+    ANSWERS[title](rows)
+
+
+def write_file(block: Block) -> None:
+    """A block that stands for a file; with a plus, for settings to be changed in it."""
+    if not block.file:
+        return
+    path = Path(block.file.removeprefix("+"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if block.file.startswith("+"):
+        said = yaml.safe_load(path.read_text("utf-8")) | yaml.safe_load(block.text)
+        said.pop("thresholds")
+        path.write_text(yaml.safe_dump(said), "utf-8")
+    else:
+        path.write_text(block.text, "utf-8")
+
+
+RUNNERS: dict[str, Callable[[Block], None]] = {
+    "sh": run_shell,
+    "python": run_python,
+    "sql": run_sql,
+    "yaml": write_file,
+    "csv": write_file,
+    "text": lambda block: None,
+}
+
+
+@pytest.mark.parametrize("page", RUN, ids=name_of)
+def test_page_runs(page: Path, request: pytest.FixtureRequest) -> None:
+    found = blocks(page)
+    assert found
+    request.getfixturevalue("sandbox")
+    for block in found:
+        RUNNERS[block.language](block)
+
+
+def test_readme_shows_what_is_printed(demo: Demo) -> None:
+    (shown,) = (block for block in blocks(ROOT / "README.md") if block.language == "text")
+    printed = [line.rstrip() for line in demo.printed.splitlines()]
+    for line in shown.text.splitlines():
+        assert line == "..." or line in printed, f"not printed: {line}"
+
+
+# -- answers of the queries
+
+Rows = list[dict[str, Any]]
+
+
+def _trend(rows: Rows) -> None:
+    assert [row["batch"] for row in rows] == DONE
+    lowest = min(rows, key=lambda row: row["value"])
+    assert (lowest["batch"], lowest["status"], lowest["worst_group"]) == (UNFAIR, "breach", "F")
+    assert {row["status"] for row in rows if row is not lowest} == {"ok"}
+
+
+def _breaches(rows: Rows) -> None:
+    assert {row["batch"] for row in rows} == {UNFAIR}
+    assert {row["attribute"] for row in rows} == {"gender"}
+    assert {row["worst_group"] for row in rows} == {"F"}
+
+
+def _whole_first(rows: Rows) -> None:
+    _breaches(rows)
+    assert [row["slice"] for row in rows[:2]] == ["all", "all"]
+
+
+def _worst_counts(rows: Rows) -> None:
+    parts = {(row["slice"], row["slice_value"]) for row in rows}
+    assert ("all", "all") in parts
+    for part in parts:
+        counted = [r["batches"] for r in rows if (r["slice"], r["slice_value"]) == part]
+        assert sum(counted) == len(DONE)
+
+
+def _missing(rows: Rows) -> None:
+    gone = {row["batch"]: row["status"] for row in rows}
+    never = (f"2026-01-{day}" for day in (13, 14, 15, 16, 21, 22, 23))
+    assert gone == dict.fromkeys(never, "never run") | {NO_LOG: "no_data"}
+
+
+def _revised(rows: Rows) -> None:
+    assert {row["batch"] for row in rows} == {RERUN}
+    assert {row["revision"] for row in rows} == {1}
+    assert [row["aggregation"] for row in rows] == sorted(each.name for each in AGGREGATIONS)
+    assert all(row["was"] != row["value"] for row in rows)
+
+
+def exposures(*days: str) -> dict[str, float]:
+    """EXP of the logs of some days, by group, computed from their rows."""
+    logs = [pd.read_parquet(file) for day in days for file in Path("logs", day).iterdir()]
+    found = score(
+        pd.concat(logs)[["list_id", "item_id", "rank"]],
+        ["gender"],
+        items=pd.read_parquet("items.parquet"),
+        metrics=["EXP"],
+        groups=True,
+    )
+    return dict(zip(found["group_value"], found["value"], strict=True))
+
+
+def _agree(*days: str) -> Callable[[Rows], None]:
+    def check(rows: Rows) -> None:
+        given = {row["group_value"]: row["value"] for row in rows}
+        assert given == pytest.approx(exposures(*days), rel=1e-12)
+        assert sorted(given) == ["F", "M", "unknown"]
+
+    return check
+
+
+ANSWERS: dict[str, Callable[[Rows], None]] = {
+    "the last verdicts, worst batch first": _breaches,
+    "trend of one score": _trend,
+    "latest breaches": _whole_first,
+    "how often each group is worst off, per slice": _worst_counts,
+    "missing days": _missing,
+    "scores that changed when a batch was run again": _revised,
+    "values of the groups behind a score": _agree(UNFAIR),
+    "EXP of a day, from its counts": _agree(UNFAIR),
+    "EXP of several days at once: counts add up": _agree("2026-01-17", RERUN),
+}
+
+
+def test_every_answer_belongs_to_a_query() -> None:
+    titles = [
+        block.text.splitlines()[0].removeprefix("-- ")
+        for page in RUN
+        for block in blocks(page)
+        if block.language == "sql"
+    ]
+    assert sorted(titles) == sorted(ANSWERS)
+
+
+# -- the example of a new metric
+
+
+def test_declaring_a_metric_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    declaration, golden = (
+        block.text for block in blocks(ROOT / "CONTRIBUTING.md") if block.language == "python"
+    )
+    declared: dict[str, Any] = dict(vars(catalogue))
+    exec(declaration, declared)
+    (name,) = set(declared) - set(vars(catalogue)) - {"__builtins__"}
+    metric = declared[name]
+    assert metric.name == name
+    assert metric.columns == {"click"}
+    monkeypatch.setitem(catalogue.BY_NAME, name, metric)
+    assert [each.label for each in metric.at().scores()] == [
+        f"{name}.{aggregation.name}" for aggregation in AGGREGATIONS
+    ]
+    tests: dict[str, Any] = {"pd": pd, "pytest": pytest, "score": score}
+    exec(golden, tests)
+    (test,) = (each for key, each in tests.items() if key.startswith("test_"))
+    test()
+    without = pd.DataFrame(
+        {"list_id": "a", "item_id": ["1", "2"], "rank": [1, 2], "gender": ["F", "M"]}
+    )
+    assert set(score(without, ["gender"], metrics=[name])["reason"]) == {"click_missing"}
