@@ -65,6 +65,7 @@ def _unchanged(row: dict[str, Any], why: str) -> Outcome:
         rows_read=row["rows_read"],
         rows_accepted=row["rows_accepted"],
         rows_rejected=row["rows_rejected"],
+        breaches=row["breaches"],
         revision=row["revision"],
     )
 

@@ -162,6 +162,10 @@ class Attempted(Exception):
         self.row = row
         self.cause = cause
 
+    def __reduce__(self) -> tuple[type["Attempted"], tuple[dict[str, Any], AuditError]]:
+        """How it comes back from a worker process, whole."""
+        return Attempted, (self.row, self.cause)
+
 
 def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
     """Read, check and stage the rows of a batch.

@@ -34,14 +34,23 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                 click.echo(json.dumps({"error": str(error), "exit_code": error.exit_code}))
             sys.exit(error.exit_code)
         except KeyboardInterrupt:
-            click.echo(
-                "\nrankaudit: interrupted. Finished batches are kept; "
-                "the same command goes on where this one stopped.",
-                err=True,
-            )
-            sys.exit(INTERRUPTED)
+            _interrupted()
+        except RuntimeError as error:
+            # Within a query, DuckDB notices Ctrl-C first and says so in its own way.
+            if "interrupt" not in str(error).lower():
+                raise
+            _interrupted()
 
     return run
+
+
+def _interrupted() -> None:
+    click.echo(
+        "\nrankaudit: interrupted. Finished batches are kept; "
+        "the same command goes on where this one stopped.",
+        err=True,
+    )
+    sys.exit(INTERRUPTED)
 
 
 def safe(text: str) -> str:

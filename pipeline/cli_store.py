@@ -221,9 +221,12 @@ def history(
         if len(rows) > _MOST_LINES:
             click.echo(f"and {len(rows) - _MOST_LINES:,} more: narrow it, or --format csv")
     else:
-        with click.open_file(str(out) if out else "-", "w", encoding="utf-8") as file:
-            writer = summary.write_json_lines if form == "jsonl" else summary.write_csv
-            writer(rows, file)
+        writer = summary.write_json_lines if form == "jsonl" else summary.write_csv
+        try:
+            with click.open_file(str(out) if out else "-", "w", encoding="utf-8") as file:
+                writer(rows, file)
+        except OSError as error:
+            raise SettingsError(f"--out {out}: {error.strerror}") from None
 
 
 @click.command()

@@ -84,11 +84,15 @@ def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def manifest(settings: Settings) -> Manifest:
-    """The last attempt at each batch, by batch; empty where there is no history yet."""
+    """The last attempt at each batch, by batch, with its breaches; empty without a history."""
     if not store_of(settings).history.exists():
         return {}
     with open_history(settings, read_only=True) as connection:
-        rows = connection.sql(f"FROM {HISTORY_DATABASE}.batches ORDER BY batch").to_arrow_table()
+        rows = connection.sql(
+            "SELECT *, (SELECT count(*) FROM history.fairness_history AS scores "
+            "WHERE scores.batch = batches.batch AND scores.status = 'breach') AS breaches "
+            "FROM history.batches ORDER BY batch"
+        ).to_arrow_table()
     return {row["batch"]: row for row in rows.to_pylist()}
 
 

@@ -66,6 +66,10 @@ class BatchRefused(DataRefused):
         super().__init__(text)
         self.ingested = ingested
 
+    def __reduce__(self) -> tuple[type["BatchRefused"], tuple[str, Ingested]]:
+        """How it comes back from a worker process, whole."""
+        return BatchRefused, (str(self), self.ingested)
+
 
 def ingest(
     connection: duckdb.DuckDBPyConnection,

@@ -1,11 +1,15 @@
 """Whole batches from logs to history: one, or many in turn, or many at once."""
 
+import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
@@ -20,8 +24,8 @@ from pipeline.batch import (
     promote,
     score_batch,
 )
-from pipeline.errors import AuditError, DataRefused, NoData
-from pipeline.history import Manifest, Merged, manifest, merge, record
+from pipeline.errors import AuditError
+from pipeline.history import Manifest, manifest, merge, record
 from pipeline.publish import publish
 from pipeline.rejects import RuleCount
 from pipeline.settings import Settings, check_batch_key
@@ -79,11 +83,12 @@ def _unchanged(batch: str, row: dict[str, Any]) -> Outcome:
         row["rows_read"],
         row["rows_accepted"],
         row["rows_rejected"],
+        breaches=row["breaches"],
         revision=row["revision"],
     )
 
 
-def _computed(settings: Settings, batch: str, run_id: str, *, from_counts: bool) -> Outcome:
+def _computed(settings: Settings, batch: str, run_id: str, from_counts: bool) -> Outcome:
     """Everything about a batch that needs no shared file."""
     try:
         ingested = None if from_counts else ingest_batch(settings, batch, run_id)
@@ -110,9 +115,22 @@ def _computed(settings: Settings, batch: str, run_id: str, *, from_counts: bool)
     )
 
 
-def _finished(found: Outcome, merged: Merged) -> Outcome:
+def _settled(
+    settings: Settings,
+    batch: str,
+    compute: Callable[[], Outcome],
+    *,
+    force: bool,
+    waiting: Tell | None,
+) -> Outcome:
+    """What ``compute`` gives, put into the history; or the note that it gave nothing."""
+    try:
+        found = compute()
+    except Attempted as failed:
+        return _without_scores(settings, failed, waiting)
+    merged = merge(settings, batch, force=force, waiting=waiting)
     status = "done" if merged.changed else "unchanged"
-    return Outcome(**{**found.__dict__, "status": status, "revision": merged.revision})
+    return replace(found, status=status, revision=merged.revision)
 
 
 def _without_scores(settings: Settings, failed: Attempted, waiting: Tell | None) -> Outcome:
@@ -154,11 +172,13 @@ def run_batch(
         known = manifest(settings)
         if up_to_date(settings, batch, known):
             return _unchanged(batch, known[batch])
-    try:
-        found = _computed(settings, batch, new_run_id(), from_counts=from_counts)
-    except Attempted as failed:
-        return _without_scores(settings, failed, waiting)
-    return _finished(found, merge(settings, batch, force=force, waiting=waiting))
+    return _settled(
+        settings,
+        batch,
+        lambda: _computed(settings, batch, new_run_id(), from_counts),
+        force=force,
+        waiting=waiting,
+    )
 
 
 def days(first: date, last: date) -> list[str]:
@@ -209,60 +229,44 @@ def _computed_in_turn(
     from_counts: bool,
     waiting: Tell | None,
 ) -> Iterator[Outcome]:
+    def settled(batch: str, compute: Callable[[], Outcome]) -> Outcome:
+        try:
+            return _settled(settings, batch, compute, force=force, waiting=waiting)
+        except AuditError as error:
+            return Outcome(batch, "failed", str(error), exit_code=error.exit_code)
+        except BrokenProcessPool:
+            return Outcome(batch, "failed", _WORKER_DIED, exit_code=AuditError.exit_code)
+
     if jobs == 1 or len(batches) < 2:
         for batch in batches:
-            yield _one(settings, batch, force=force, from_counts=from_counts, waiting=waiting)
+            yield settled(batch, partial(_computed, settings, batch, new_run_id(), from_counts))
         return
     pool = ProcessPoolExecutor(
-        min(jobs, len(batches)), mp_context=get_context("spawn"), initializer=_die_on_interrupt
+        min(jobs, len(batches)), mp_context=get_context("spawn"), initializer=_as_worker
     )
+    pending: dict[Future[Outcome], str] = {}
     try:
-        pending = {
-            pool.submit(_in_process, settings, batch, from_counts): batch for batch in batches
-        }
-        for future in as_completed(pending):
-            batch = pending[future]
+        for batch in batches:
             try:
-                found = future.result()
-            except AuditError as error:
-                yield _failed(batch, error)
-                continue
-            except BrokenProcessPool:
-                yield _failed(batch, AuditError(_WORKER_DIED))
-                continue
-            if isinstance(found, Outcome):
-                yield _finished(found, merge(settings, batch, force=force, waiting=waiting))
-            else:
-                row, cause = found
-                yield _without_scores(settings, Attempted(row, cause), waiting)
+                task = pool.submit(_computed, settings, batch, new_run_id(), from_counts)
+            except BrokenProcessPool as broken:
+                task = Future()
+                task.set_exception(broken)
+            pending[task] = batch
+        for task in as_completed(pending):
+            yield settled(pending[task], task.result)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _die_on_interrupt() -> None:
-    """Ctrl-C reaches workers too; they have nothing to say about it."""
+def _as_worker() -> None:
+    """A worker says nothing on Ctrl-C, which reaches it too, and does not outlive its parent."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parent = os.getppid()
 
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
 
-def _in_process(
-    settings: Settings, batch: str, from_counts: bool
-) -> Outcome | tuple[dict[str, Any], AuditError]:
-    """One batch in a worker process; what it raises must survive the way back."""
-    try:
-        return _computed(settings, batch, new_run_id(), from_counts=from_counts)
-    except Attempted as failed:
-        kind = NoData if isinstance(failed.cause, NoData) else DataRefused
-        return failed.row, kind(str(failed.cause))
-
-
-def _one(
-    settings: Settings, batch: str, *, force: bool, from_counts: bool, waiting: Tell | None
-) -> Outcome:
-    try:
-        return run_batch(settings, batch, force=force, from_counts=from_counts, waiting=waiting)
-    except AuditError as error:
-        return _failed(batch, error)
-
-
-def _failed(batch: str, error: AuditError) -> Outcome:
-    return Outcome(batch, "failed", str(error), exit_code=error.exit_code)
+    threading.Thread(target=watch, daemon=True).start()

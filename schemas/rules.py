@@ -58,7 +58,10 @@ REFERENCE_RANK = Column(
     "BIGINT",
     "rank in another ranking of the same list",
     nullable=True,
-    checks=(pa.Check.ge(1, title="reference_rank_low", error="is below the first rank"),),
+    checks=(
+        pa.Check.ge(1, title="reference_rank_low", error="is below the first rank"),
+        pa.Check.le(MAX_RANK, title="reference_rank_high", error=f"is above {MAX_RANK:,}"),
+    ),
 )
 SCORE = Column(
     "score",

@@ -1,0 +1,160 @@
+"""A label is an identity: it can be printed, read back, and written in no second way."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from logs import every_measure
+
+from metrics import (
+    AGGREGATIONS,
+    METRICS,
+    GroupMetric,
+    LabelError,
+    Measure,
+    Metric,
+    Parameter,
+    ScoreName,
+    parse_measure,
+    parse_score,
+)
+
+
+def value_of(parameter: Parameter) -> st.SearchStrategy[Any]:
+    if parameter.choices:
+        return st.sampled_from(parameter.choices)
+    return st.floats(parameter.low, parameter.high, exclude_min=True, exclude_max=True)
+
+
+@st.composite
+def measures(draw: st.DrawFn) -> Measure:
+    metric = draw(st.sampled_from(METRICS))
+    said = {
+        parameter.name: draw(value_of(parameter))
+        for parameter in metric.parameters
+        if draw(st.booleans())
+    }
+    k = draw(st.one_of(st.none(), st.integers(1, 999_999_999))) if metric.cutoff else None
+    return metric.at(k, **said)
+
+
+scores = measures().flatmap(lambda measure: st.sampled_from(tuple(measure.scores())))
+
+
+@given(scores)
+def test_what_is_printed_can_be_read_back(score: ScoreName) -> None:
+    assert parse_score(score.label) == score
+    assert parse_score(score.label).label == score.label
+    assert parse_measure(score.measure.label) == score.measure
+    assert score.measure.metric.at(score.measure.k, **dict(score.measure.parameters)) == (
+        score.measure
+    )
+
+
+@given(measures(), st.randoms(use_true_random=False))
+def test_order_space_and_defaults_said_make_no_other_label(measure: Measure, chance: Any) -> None:
+    said = [
+        f" {name} = {str(value).lower() if isinstance(value, bool) else value} "
+        for name, value in measure.parameters
+    ]
+    chance.shuffle(said)
+    text = measure.metric.name + (f"({','.join(said)})" if said else "")
+    text += "" if measure.k is None else f"@{measure.k}"
+    assert parse_measure(f"  {text} ") == measure
+    assert parse_measure(text).label == measure.label
+
+
+@given(st.lists(scores, min_size=2, max_size=30))
+def test_labels_and_slugs_are_as_many_as_scores(names: list[ScoreName]) -> None:
+    apart = {(name.measure, name.aggregation) for name in names}
+    assert len({name.label for name in names}) == len(apart)
+    assert len({name.slug for name in names}) == len(apart)
+    # What Dagster allows in the name of a check.
+    assert all(re.fullmatch(r"[A-Za-z0-9_]+", name.slug) for name in names)
+
+
+def test_slugs_of_everything_that_can_be_chosen_are_unique() -> None:
+    measures = {
+        measure.label: measure
+        for p in (0.1, 0.11, 0.01)
+        for k in (1, 11, 111)
+        for measure in every_measure(p, 1 - p, k)
+    }
+    names = [name for measure in measures.values() for name in measure.scores()]
+    assert len({name.slug for name in names}) == len(names)
+
+
+def test_labels_by_hand() -> None:
+    label = "AWRF(p=0.1)@10.MaxMinDiff"
+    score = parse_score(label)
+    assert (score.measure.metric.name, score.measure.k) == ("AWRF", 10)
+    assert dict(score.measure.parameters) == {"p": 0.1, "denominator": "appearances"}
+    assert score.aggregation is not None
+    assert score.aggregation.name == "MaxMinDiff"
+    assert score.slug == "AWRF_p_0_1_10_MaxMinDiff"
+    assert parse_score("AWRF.LTwo").label == "AWRF(p=0.1).LTwo"
+    assert parse_score("NDKL").label == "NDKL"
+    assert parse_score("EXP(denominator=appearances)@010").label == "EXP@10"
+    assert parse_measure("EXP(denominator=catalogue)").label == "EXP(denominator=catalogue)"
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("", "is not a label"),
+        ("EXP.", "is not a label"),
+        ("EXP@", "is not a label"),
+        ("EXP@1.5", "is not a label"),
+        ("EXP@-1", "is not a label"),
+        ("EXP@1(p=1)", "is not a label"),
+        ("AWRF(p=0.1", "is not a label"),
+        ("AWRF(p=0.1)@10.MaxMinDiff.LTwo", "is not a label"),
+        ("exp", "did you mean EXP?"),
+        ("NDLK", "did you mean NDKL?"),
+        ("XYZ", "there are EXP, EXPU"),
+        ("EXP.MinMax", "did you mean MinMaxRatio?"),
+        ("EXP.ltwo", "did you mean LTwo?"),
+        ("NDKL.LTwo", "NDKL is one number and takes no aggregation"),
+        ("NDKL@5", "NDKL has no cut-off"),
+        ("EXP@0", "a whole number from 1, not 0"),
+        ("AWRF(q=0.1)", "AWRF takes p, denominator, not q"),
+        ("ARP(p=0.1)", "ARP takes no parameters, not p"),
+        ("AWRF(p=0.1,p=0.2)", "p is given twice"),
+        ("AWRF(p)", "not of the form name=value"),
+        ("AWRF(p=)", "not of the form name=value"),
+        ("AWRF(=1)", "AWRF takes p, denominator"),
+        ("AWRF(p=0)", "between 0 and 1 (both excluded), not 0"),
+        ("AWRF(p=1)", "between 0 and 1 (both excluded), not 1"),
+        ("AWRF(p=nan)", "p is a number, not nan"),
+        ("AWRF(p=inf)", "p is a number, not inf"),
+        ("AWRF(p=true)", "p is a number, not true"),
+        ("AWRF(p=half)", "p is a number, not half"),
+        ("EXP(denominator=items)", "denominator is one of appearances, catalogue, not items"),
+        ("IAA(normalised=1)", "normalised is one of false, true, not 1.0"),
+        ("IAA(normalised=0)", "normalised is one of false, true, not 0.0"),
+        ("NDKL(reference=0.5)", "reference is one of list, catalogue, target, not 0.5"),
+    ],
+)
+def test_what_names_nothing_is_refused_with_a_hint(label: str, text: str) -> None:
+    with pytest.raises(LabelError) as refusal:
+        parse_score(label)
+    assert text in str(refusal.value)
+
+
+def test_a_measure_takes_no_aggregation() -> None:
+    with pytest.raises(LabelError, match=r"leave out \.LTwo"):
+        parse_measure("EXP.LTwo")
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_every_score_of_a_metric_has_its_label(metric: Metric) -> None:
+    labels = [score.label for score in metric.at().scores()]
+    if isinstance(metric, GroupMetric):
+        assert labels == [f"{metric.at().label}.{each.name}" for each in AGGREGATIONS]
+    else:
+        assert labels == [metric.at().label]
+    for parameter in metric.parameters:
+        # A parameter without which the number means little is said even at its default.
+        assert parameter.always == (f"{parameter.name}=" in metric.at().label)

@@ -1,0 +1,137 @@
+"""The same rows give the same bits: whatever the threads, the order, the files or the format."""
+
+import os
+import subprocess
+import sys
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from logs import every_measure, same, scored, scored_files, write
+
+LABELS = [measure.label for measure in every_measure(p=0.3, decay=0.9, k=10)]
+LISTS, DEPTH = 4_500, 30
+"""Two row groups of DuckDB and more, so that several threads have work at once."""
+
+Table = pyarrow.Table
+Bits = dict[Any, Any]
+
+
+def log(lists: int, depth: int, seed: int = 5) -> Table:
+    """A log whose relevance and clicks need all 17 digits."""
+    chance = np.random.default_rng(seed)
+    rows = lists * depth
+    groups = np.array(["a", "b", "c", "Zoë", "東京", None], dtype=object)
+    return pyarrow.table(
+        {
+            "list_id": np.repeat([f"list {number}" for number in range(lists)], depth),
+            "item_id": np.concatenate(
+                [chance.choice(4 * depth, depth, replace=False) for _ in range(lists)]
+            ).astype(str),
+            "rank": np.tile(np.arange(1, depth + 1), lists),
+            "relevance": chance.random(rows) ** 4,
+            "click": chance.random(rows) / 3,
+            "group": groups[chance.integers(0, len(groups), rows)],
+            "device": np.repeat(np.array(["app", "web"])[np.arange(lists) % 2], depth),
+        }
+    )
+
+
+def shuffled(table: Table) -> Table:
+    return table.take(np.random.default_rng(9).permutation(table.num_rows))
+
+
+scored_log = partial(scored_files, metrics=LABELS, slices=["device"])
+
+
+@pytest.fixture(scope="module")
+def large() -> Table:
+    return log(LISTS, DEPTH)
+
+
+@pytest.fixture(scope="module")
+def whole(large: Table, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Bits]:
+    path = write(large, tmp_path_factory.mktemp("large") / "log.parquet")
+    return path, same(scored_log([path], threads=1))
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_threads(whole: tuple[Path, Bits], threads: int) -> None:
+    path, expected = whole
+    assert same(scored_log([path], threads=threads)) == expected
+
+
+def test_row_order(large: Table, whole: tuple[Path, Bits], tmp_path: Path) -> None:
+    path = write(shuffled(large), tmp_path / "log.parquet")
+    assert same(scored_log([path], threads=2)) == whole[1]
+
+
+def test_many_files(large: Table, whole: tuple[Path, Bits], tmp_path: Path) -> None:
+    # Of unequal length, with lists torn apart between them.
+    mixed = shuffled(large)
+    cuts = [0, 1, 1000, 100_000, mixed.num_rows]
+    paths = [
+        write(mixed.slice(start, end - start), tmp_path / f"part-{number}.parquet")
+        for number, (start, end) in enumerate(pairwise(cuts))
+    ]
+    assert same(scored_log(paths[::-1], threads=4)) == whole[1]
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[Table, Bits]:
+    table = log(40, 12)
+    return table, same(scored(table, metrics=LABELS, slices=["device"]))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl", "csv.gz", "jsonl.gz"])
+def test_formats(small: tuple[Table, Bits], tmp_path: Path, suffix: str) -> None:
+    table, expected = small
+    assert same(scored_log([write(table, tmp_path / f"log.{suffix}")])) == expected
+
+
+def test_formats_mixed(small: tuple[Table, Bits], tmp_path: Path) -> None:
+    table, expected = small
+    paths = [
+        write(table.slice(start, 160), tmp_path / name)
+        for start, name in ((0, "b.csv"), (160, "c.parquet"), (320, "a.jsonl.gz"))
+    ]
+    assert same(scored_log(paths)) == expected
+
+
+def test_attributes_from_the_item_table(small: tuple[Table, Bits], tmp_path: Path) -> None:
+    table = small[0]
+    items = sorted(set(table["item_id"].to_pylist()))
+    rows = [{"item_id": item, "group": "abc"[int(item) % 3]} for item in items]
+    group_of = {row["item_id"]: row["group"] for row in rows}
+    bare = table.drop_columns(["group"])
+    full = bare.append_column(
+        "group", pyarrow.array([group_of[item] for item in bare["item_id"].to_pylist()])
+    )
+    pool = write(rows, tmp_path / "items.csv")
+    logged = scored_log([write(full, tmp_path / "full.parquet")], pool)
+    joined = scored_log([write(bare, tmp_path / "bare.csv")], pool)
+    assert same(joined) == same(logged)
+
+
+def test_another_process(small: tuple[Table, Bits], tmp_path: Path) -> None:
+    # Sets iterate in another order there.
+    path = write(small[0], tmp_path / "log.parquet")
+    program = (
+        "import sys; from pathlib import Path; from test_same_bits import *; "
+        "print(sorted(map(repr, same(scored_log([Path(sys.argv[1])])).items())))"
+    )
+    folders = [str(Path(__file__).parent), *filter(None, sys.path)]
+    said = {"PYTHONHASHSEED": "1", "PYTHONPATH": os.pathsep.join(folders)}
+    answer = subprocess.run(
+        [sys.executable, "-c", program, str(path)],
+        capture_output=True, text=True, check=True, env={**os.environ, **said}, timeout=120,
+    )  # fmt: skip
+    assert answer.stdout.strip() == str(sorted(map(repr, small[1].items())))
+
+
+def test_a_second_run(small: tuple[Table, Bits]) -> None:
+    assert same(scored(small[0], metrics=LABELS, slices=["device"])) == small[1]
