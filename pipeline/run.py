@@ -242,7 +242,10 @@ def _computed_in_turn(
             yield settled(batch, partial(_computed, settings, batch, new_run_id(), from_counts))
         return
     pool = ProcessPoolExecutor(
-        min(jobs, len(batches)), mp_context=get_context("spawn"), initializer=_as_worker
+        min(jobs, len(batches)),
+        mp_context=get_context("spawn"),
+        initializer=_as_worker,
+        initargs=(os.getpid(),),
     )
     pending: dict[Future[Outcome], str] = {}
     try:
@@ -259,10 +262,9 @@ def _computed_in_turn(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _as_worker() -> None:
+def _as_worker(parent: int) -> None:
     """A worker says nothing on Ctrl-C, which reaches it too, and does not outlive its parent."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:
