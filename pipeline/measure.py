@@ -43,17 +43,17 @@ def measure(
         f"SELECT greatest(max(rank), max(position)) FROM {quoted(database)}.ranking_log"
     ).fetchall()
     _register_positions(connection, int(deepest[0][0] or 0))
-    steps_taken = _Measuring(connection, settings, database)
+    measuring = _Measuring(connection, settings, database)
     with transaction(connection):
         for table in MEASURED:
             if table.name != "group_sizes":
                 connection.execute(f"DELETE FROM {quoted(database)}.{table.name}")
-        steps_taken.rows()
-        steps_taken.lists()
-        steps_taken.rank_counts()
+        measuring.rows()
+        measuring.lists()
+        measuring.rank_counts()
         for attribute in settings.attributes:
-            steps_taken.pairs_and_prefixes(attribute)
-        steps_taken.items()
+            measuring.pairs_and_prefixes(attribute)
+        measuring.items()
     return {
         table.name: _count(connection, f"{quoted(database)}.{table.name}") for table in MEASURED
     }
