@@ -76,9 +76,10 @@ def _absent(name: str, here: Layout, settings: Settings) -> str:
     text = f"no column {delivered!r}"
     if delivered != name:
         text += f" (for {name})"
-    near = get_close_matches(delivered, here.ignored, n=1)
+    folded = {name.casefold(): name for name in here.ignored}
+    near = get_close_matches(delivered.casefold(), folded, n=1)
     if near:
-        return f"{text}; did you mean {near[0]!r}?"
+        return f"{text}; did you mean {folded[near[0]]!r}?"
     return f"{text}; the file has {', '.join(map(repr, here.columns))}"
 
 

@@ -141,31 +141,31 @@ def _attribute(value: Any) -> Any:
 
 
 Attribute = Annotated[tuple[str, ...], BeforeValidator(_attribute)]
-Patterns = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
 
 
 class Settings(Part):
     """All settings of an audit.  Paths are relative to the folder of the settings file."""
 
     folder: Path = Path()
-    logs: Patterns = ("logs/{batch}/*",)
+    logs: Names = ("logs/{batch}/*",)
     items: str | None = None
     store: str = "store"
-    columns: dict[str, str] = Field(default_factory=dict)
+    columns: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
     ranks: Ranks = Ranks()
     top_of_list: Literal["good", "bad"] = "good"
     missing_relevance: Literal["undefined", "zero"] = "undefined"
     missing_click: Literal["undefined", "zero"] = "undefined"
-    attributes: tuple[Attribute, ...] = Field(min_length=1)
-    slices: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = tuple(metric.at().label for metric in METRICS)
+    attributes: Annotated[tuple[Attribute, ...], BeforeValidator(_as_list)] = Field(min_length=1)
+    slices: Names = ()
+    metrics: Names = Field(default=tuple(metric.at().label for metric in METRICS), min_length=1)
     targets: dict[str, dict[str, float]] = Field(default_factory=dict)
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     rejects: Rejects = Rejects()
     unknown_group: Unknown = Unknown()
     limits: Limits = Limits()
     schedule: Schedule = Schedule()
-    memory_limit: str | None = None
+    memory_limit: str | None = Field(default=None, pattern=r"^[0-9.]+ ?([KMGT]i?B|%)$")
     threads: int | None = Field(default=None, ge=1)
     busy_seconds: float = Field(default=60.0, ge=0)
 
@@ -422,8 +422,17 @@ def settings_from(said: dict[Any, Any], *, folder: Path, where: str = "settings"
         return Settings(**{str(key): value for key, value in said.items()}, folder=folder)
     except ValidationError as error:
         problems = [line for each in error.errors() for line in _problems(each)]
-        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
-        raise SettingsError(several(f"{where}: {count}", problems)) from None
+    count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+    raise SettingsError(several(f"{where}: {count}", problems))
+
+
+_IN_OTHER_WORDS = {
+    "tuple_type": "write a list, as in [one, two]",
+    "model_type": "write its settings as 'name: value', below it or in braces",
+    "too_short": "name at least one",
+    "string_pattern_mismatch": "write it as in 8GB or 80%",
+}
+"""What pydantic says in terms of Python, for people who write YAML; by type of error."""
 
 
 def _problems(error: Any) -> list[str]:
@@ -438,4 +447,5 @@ def _problems(error: Any) -> list[str]:
         fields = [name for name in getattr(parent, "model_fields", {}) if name != "folder"]
         near = get_close_matches(str(error["loc"][-1]), fields, n=1)
         text = "unknown setting" + (f"; did you mean {near[0]}?" if near else "")
+    text = _IN_OTHER_WORDS.get(error["type"], text)
     return [f"{where}: {line}" if where else line for line in text.split("\n")]

@@ -89,7 +89,7 @@ def test_labels_are_printed_one_way() -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"attributes": []}, ["attributes", "at least 1"]),
+        ({"attributes": []}, ["attributes", "at least one"]),
         ({"attributes": ["rank"]}, ["attributes", "rank has a meaning of its own"]),
         ({"attributes": ["all"]}, ["attributes", "all has a meaning of its own"]),
         ({"attributes": ["a", "a"]}, ["attributes", "a stands twice"]),
@@ -101,7 +101,7 @@ def test_labels_are_printed_one_way() -> None:
         ({"attributes": ["a\nb"]}, ["attributes", "cannot name a column"]),
         ({"attributes": ["x" * 201]}, ["attributes", "cannot name a column"]),
         ({"attributes": [3]}, ["attributes.0", "string"]),
-        ({"attributes": "gender"}, ["attributes"]),
+        ({"attributes": {"gender": 1}}, ["attributes", "write a list"]),
         ({"attributes": ["a", "A"]}, ["a and A differ only in case"]),
         ({"slices": ["gender"]}, ["gender is both a slice and an attribute"]),
         ({"slices": ["item_id"]}, ["slices", "item_id has a meaning of its own"]),
@@ -109,6 +109,7 @@ def test_labels_are_printed_one_way() -> None:
         ({"slices": ["Gender"]}, ["Gender and gender differ only in case"]),
         ({"columns": {"rnak": "r"}}, ["columns", "rnak", "did you mean rank?"]),
         ({"columns": {"rank": 5}}, ["columns.rank", "string"]),
+        ({"columns": {"rank": ""}}, ["columns.rank"]),
         ({"logs": "logs/*.csv"}, ["logs", "'logs/*.csv'", "{batch}"]),
         ({"logs": ["a/{batch}", "b"]}, ["logs", "'b'", "{batch}"]),
         ({"logs": []}, ["logs", "at least one path"]),
@@ -120,10 +121,11 @@ def test_labels_are_printed_one_way() -> None:
         ({"metrics": ["EXP@0"]}, ["metrics", "EXP@0", "whole number from 1"]),
         ({"metrics": ["NDKL@5"]}, ["metrics", "NDKL@5"]),
         ({"metrics": [RATIO]}, ["metrics", RATIO, "all seven"]),
-        ({"metrics": "EXP"}, ["metrics"]),
+        ({"metrics": {"EXP": 1}}, ["metrics", "write a list"]),
+        ({"metrics": []}, ["metrics", "at least one"]),
         ({"ranks": {"start": 2}}, ["ranks.start", "0 or 1"]),
         ({"ranks": {"gaps": "ignore"}}, ["ranks.gaps", "reject", "compact", "keep"]),
-        ({"ranks": 1}, ["ranks"]),
+        ({"ranks": 1}, ["ranks", "name: value"]),
         ({"rejects": {"policy": "drop"}}, ["rejects.policy", "drop_list", "refuse_batch"]),
         ({"rejects": {"max_rejected_share": 1.1}}, ["rejects.max_rejected_share"]),
         ({"rejects": {"max_rejected_share": nan}}, ["rejects.max_rejected_share", "finite"]),
@@ -139,6 +141,7 @@ def test_labels_are_printed_one_way() -> None:
         ),
         ({"schedule": {"hour": 24}}, ["schedule.hour", "23"]),
         ({"threads": 0}, ["threads"]),
+        ({"memory_limit": "lots"}, ["memory_limit", "8GB"]),
         ({"busy_seconds": -1}, ["busy_seconds"]),
         ({"busy_seconds": inf}, ["busy_seconds", "finite"]),
         ({"top_of_list": "best"}, ["top_of_list", "good", "bad"]),
@@ -154,6 +157,15 @@ def test_a_wrong_setting_is_named(said: dict[str, Any], words: list[str]) -> Non
     text = refusal(**said)
     for word in words:
         assert word in text
+
+
+def test_one_name_needs_no_brackets(tmp_path: Path) -> None:
+    found = loaded(tmp_path, "attributes: gender\nslices: device\nmetrics: EXP\n")
+    assert (found.attribute_names, found.slices, found.metrics) == (
+        ("gender",),
+        ("device",),
+        ("EXP",),
+    )
 
 
 @pytest.mark.parametrize(
