@@ -168,6 +168,7 @@ def _csv_columns(path: Path) -> dict[str, str]:
     header = _first_lines(path, 1)[0]
     if "\r" in header.rstrip("\r\n"):
         raise FileProblem("lines must end with a line feed, not with carriage returns alone")
+    csv.field_size_limit(_LONGEST_LINE)
     names = next(csv.reader(io.StringIO(header)), [])
     if len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
         raise FileProblem("columns must be separated by commas, decimals by a point")

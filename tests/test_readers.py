@@ -24,6 +24,7 @@ from pipeline.store import store_of
 
 HEADER = "list_id,item_id,rank,gender\n"
 TWO = "a,x,1,F\na,y,2,M\n"
+PACKED = gzip.compress((HEADER + TWO).encode(), mtime=0)
 ROWS = lists(ranking("a", "FM"), ranking("b", "MF"))
 
 
@@ -247,7 +248,7 @@ def test_line_numbers_count_empty_lines(tmp_path: Path, name: str) -> None:
         ("log.csv", b"list_id,item_id,rank,gender,Rank\na,x,1,F,1\n", ["names 'Rank' twice"]),
         ("log.csv", b"list_id,item_id,rank,gender," + b"x" * 1_100_000, ["line 1", "longer"]),
         ("log.csv", (HEADER + "a,x,1," + "F" * 1_100_000).encode(), ["cannot be read"]),
-        ("log.csv.gz", gzip.compress(TWO.encode(), mtime=0)[:20], ["not a whole gzip file"]),
+        ("log.csv.gz", PACKED[:30], ["not a whole gzip file"]),
         ("log.csv.gz", (HEADER + TWO).encode(), ["not a whole gzip file"]),
         ("log.parquet", (HEADER + TWO).encode(), ["not a whole Parquet file"]),
         ("log.jsonl", b'{"list_id": "a"}\n{"list_id": ', ["line 2", "not a JSON object"]),
