@@ -109,7 +109,7 @@ def score(
     rejected = f", {found.ingested.rows_rejected:,} rejected" if found.ingested.rules else ""
     read = f"{counted(document['lists'], 'list')}, {counted(document['rows'], 'row')}"
     out.print(f"{read}{rejected}")
-    for line in rule_lines(found.ingested.rules):
+    for line in (*found.ingested.notes, *rule_lines(found.ingested.rules)):
         out.print(summary.printable(f"  {line}"))
     summary.print_scores(out, found.scores, columns=summary.SCORE_COLUMNS)
 
@@ -168,7 +168,7 @@ def check(
         out = summary.console(quiet=quiet)
         read = counted(found.rows_read, "row")
         out.print(f"{read}, {found.rows_rejected:,} would be rejected")
-        for line in rule_lines(found.rules):
+        for line in (*found.notes, *rule_lines(found.rules)):
             out.print(summary.printable(f"  {line}"))
         for name, rows in found.unknown_rows.items():
             if rows:

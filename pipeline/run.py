@@ -58,6 +58,7 @@ class Outcome:
     breaches: int = 0
     revision: int = 0
     rules: tuple[RuleCount, ...] = ()
+    notes: tuple[str, ...] = ()
     exit_code: int = 0
 
 
@@ -112,6 +113,7 @@ def _computed(settings: Settings, batch: str, run_id: str, from_counts: bool) ->
         scores=len(scores),
         breaches=sum(row["status"] == "breach" for row in scores),
         rules=ingested.rules if ingested else (),
+        notes=ingested.notes if ingested else (),
     )
 
 

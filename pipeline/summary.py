@@ -66,7 +66,8 @@ def details(outcome: Outcome) -> list[str]:
     """What a reader needs beside the line: why rows or the batch were refused."""
     if outcome.status in ("refused", "failed"):
         return [printable(f"  {line}") for line in outcome.message.split("\n")]
-    return [printable(f"  {line}") for line in rule_lines(outcome.rules, samples=2)]
+    lines = [*outcome.notes, *rule_lines(outcome.rules, samples=2)]
+    return [printable(f"  {line}") for line in lines]
 
 
 def score_text(value: float | None, reason: str | None) -> str:

@@ -748,3 +748,16 @@ def test_settings_are_looked_for_here(own: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("RANKAUDIT_CONFIG", raising=False)
     monkeypatch.chdir(own.parent)
     assert rankaudit("history", "--slice", "all").exit_code == 0
+
+
+def test_a_column_that_is_nearly_read_is_named(log: Path) -> None:
+    rows = [{**row, "relevence": 1} for row in ranking("a", "FM")]
+    for row in rows:
+        row.pop("relevance", None)
+    write_csv(log, rows)
+    for command in ("check", "score"):
+        result = rankaudit(command, log, "--attribute", "gender")
+        assert result.exit_code == 0
+        assert "'relevence' is not read; did you mean 'relevance'?" in " ".join(
+            result.stdout.split()
+        )
