@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from pipeline.errors import AuditError, DataRefused
 from pipeline.files import batch_files
 from pipeline.history import Manifest, manifest
-from pipeline.run import Outcome, days, up_to_date
+from pipeline.run import Outcome, days, unchanged, up_to_date
 from pipeline.settings import Settings
 
 DEMO_LISTS = 1_000
@@ -48,26 +47,12 @@ def standing(settings: Settings, batches: list[str]) -> dict[str, Outcome]:
 def _standing(settings: Settings, batch: str, known: Manifest) -> Outcome | None:
     row = known[batch]
     if up_to_date(settings, batch, known):
-        return _unchanged(row, "same input, settings and code")
+        return unchanged(row)
     if delivered(settings, batch):
         return None
     if row["revision"]:
-        return _unchanged(row, "its logs are gone, its scores are kept")
+        return unchanged(row, "its logs are gone, its scores are kept")
     return Outcome(batch, "no_data", row["message"] or "") if row["status"] == "no_data" else None
-
-
-def _unchanged(row: dict[str, Any], why: str) -> Outcome:
-    return Outcome(
-        row["batch"],
-        "unchanged",
-        why,
-        lists=row["lists"],
-        rows_read=row["rows_read"],
-        rows_accepted=row["rows_accepted"],
-        rows_rejected=row["rows_rejected"],
-        breaches=row["breaches"],
-        revision=row["revision"],
-    )
 
 
 def wants_demo(settings: Settings) -> bool:

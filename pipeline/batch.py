@@ -5,7 +5,7 @@ so that a scheduler can run, repeat or select steps.  A run works on a staged fi
 ``promote`` puts it in the place of the batch's file when everything in it is computed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -40,8 +40,6 @@ from schemas.tables import BATCH_INFO, FAIRNESS_HISTORY, GROUP_HISTORY
 DATABASE = "batch"
 _SCRATCH = "scratch"
 _STALE_SECONDS = 24 * 3600
-
-Tell = Callable[[str], None]
 
 
 def new_run_id() -> str:

@@ -10,7 +10,22 @@ from typing import Any
 import click
 
 from pipeline.cli_common import CONFIG, DAY, FILE, JSON, QUIET, reports_errors, safe, settings_of
+from pipeline.errors import (
+    AuditError,
+    DataRefused,
+    GateFailed,
+    NoData,
+    SettingsError,
+    StoreBusy,
+)
 
+_FORCE = click.option("--force", is_flag=True, help="Compute again although nothing changed.")
+_FROM_COUNTS = click.option(
+    "--from-counts", is_flag=True, help="Score stored counts again; read no logs."
+)
+_FAIL_ON = click.option(
+    "--fail-on", type=click.Choice(["breach"]), help="Exit 5 when a score breaches."
+)
 _MOST_LINES = 400
 """Lines of a table that a person may still read."""
 
@@ -18,12 +33,12 @@ _MOST_LINES = 400
 def _end(outcomes: Iterable[Any], found: list[Any], *, fail_on: str | None) -> int:
     """The exit code of some batches: the gravest first."""
     codes = {outcome.exit_code for outcome in outcomes}
-    gravest = [code for code in (1, 75, 2, 3) if code in codes]
-    if gravest:
-        return gravest[0]
+    for error in (AuditError, StoreBusy, SettingsError, DataRefused):
+        if error.exit_code in codes:
+            return error.exit_code
     if fail_on and found:
-        return 5
-    return 4 if 4 in codes else 0
+        return GateFailed.exit_code
+    return NoData.exit_code if NoData.exit_code in codes else 0
 
 
 def _outcome(outcome: Any) -> dict[str, Any]:
@@ -37,9 +52,9 @@ def _outcome(outcome: Any) -> dict[str, Any]:
 @click.command()
 @click.option("--batch", required=True, help="The batch, as in 2026-01-05.")
 @CONFIG
-@click.option("--force", is_flag=True, help="Compute again although nothing changed.")
-@click.option("--from-counts", is_flag=True, help="Score stored counts again; read no logs.")
-@click.option("--fail-on", type=click.Choice(["breach"]), help="Exit 5 when a score breaches.")
+@_FORCE
+@_FROM_COUNTS
+@_FAIL_ON
 @JSON
 @QUIET
 @reports_errors
@@ -85,9 +100,9 @@ def run(
 @click.option("--to", "last", type=DAY, required=True, help="Last day.")
 @CONFIG
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, help="Batches at once [1].")
-@click.option("--force", is_flag=True, help="Compute again although nothing changed.")
-@click.option("--from-counts", is_flag=True, help="Score stored counts again; read no logs.")
-@click.option("--fail-on", type=click.Choice(["breach"]), help="Exit 5 when a score breaches.")
+@_FORCE
+@_FROM_COUNTS
+@_FAIL_ON
 @JSON
 @QUIET
 @reports_errors
@@ -107,7 +122,6 @@ def backfill(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from pipeline import summary
-    from pipeline.errors import SettingsError
     from pipeline.history import breaches
     from pipeline.run import backfill as run_backfill
     from pipeline.run import days
@@ -146,7 +160,8 @@ def backfill(
         click.echo(json.dumps(document))
     code = _end(outcomes, found, fail_on=fail_on)
     # Days without logs are gaps that the history shows; they do not fail a backfill.
-    sys.exit(0 if code == 4 and any(o.exit_code == 0 for o in outcomes) else code)
+    some_done = any(outcome.exit_code == 0 for outcome in outcomes)
+    sys.exit(0 if code == NoData.exit_code and some_done else code)
 
 
 @click.command()
@@ -182,7 +197,6 @@ def history(
     settings = settings_of(config)
     from metrics import parse_score
     from pipeline import summary
-    from pipeline.errors import NoData, SettingsError
     from pipeline.history import labelled
     from schemas.tables import STATUSES
 
@@ -236,7 +250,6 @@ def history(
 def publish(config: Path | None, quiet: bool) -> None:
     """Replace the dashboard copy by the history as it stands."""
     settings = settings_of(config)
-    from pipeline.errors import NoData
     from pipeline.publish import publish as write
     from pipeline.store import store_of
 

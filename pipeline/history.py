@@ -1,6 +1,6 @@
 """The history: one short transaction per batch, and what it replaced is kept."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from metrics import AGGREGATIONS, METRICS
 from pipeline.batch import DATABASE, info, now
 from pipeline.errors import AuditError
 from pipeline.settings import Settings
-from pipeline.store import attach, create, session, store_of, transaction
+from pipeline.store import Tell, attach, create, session, store_of, transaction
 from schemas.columns import quoted
 from schemas.tables import (
     BATCHES,
@@ -22,7 +22,6 @@ from schemas.tables import (
 )
 
 HISTORY_DATABASE = "history"
-Tell = Callable[[str], None]
 Row = dict[str, Any]
 Manifest = dict[str, Row]
 

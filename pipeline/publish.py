@@ -1,13 +1,12 @@
 """The copy that dashboards read: the history with documented views, swapped in atomically."""
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.history import HISTORY_DATABASE, open_history
 from pipeline.settings import Settings
-from pipeline.store import attach, describe, remove_database, replace_file, store_of
+from pipeline.store import Tell, attach, describe, remove_database, replace_file, store_of
 from schemas.columns import literal
 from schemas.tables import HISTORY_TABLES
 
@@ -40,7 +39,7 @@ VIEWS: tuple[View, ...] = (
 )
 
 
-def publish(settings: Settings, waiting: Callable[[str], None] | None = None) -> Path:
+def publish(settings: Settings, waiting: Tell | None = None) -> Path:
     """Replace the dashboard copy by the history as it stands; returns its path.
 
     Readers that hold the old copy open keep it; whoever opens next meets the new one.

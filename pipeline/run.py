@@ -29,10 +29,9 @@ from pipeline.history import Manifest, manifest, merge, record
 from pipeline.publish import publish
 from pipeline.rejects import RuleCount
 from pipeline.settings import Settings, check_batch_key
-from pipeline.store import remove_database, store_of
+from pipeline.store import Tell, remove_database, store_of
 from pipeline.version import code_version
 
-Tell = Callable[[str], None]
 _WORKER_DIED = (
     "a worker process died, killed or out of memory; "
     "run the batch again, with fewer --jobs or a memory_limit in the settings"
@@ -75,11 +74,12 @@ def up_to_date(settings: Settings, batch: str, known: Manifest) -> bool:
         return False
 
 
-def _unchanged(batch: str, row: dict[str, Any]) -> Outcome:
+def unchanged(row: dict[str, Any], why: str = "same input, settings and code") -> Outcome:
+    """The outcome of a batch that is left as its row of the manifest says."""
     return Outcome(
-        batch,
+        row["batch"],
         "unchanged",
-        "same input, settings and code",
+        why,
         row["lists"],
         row["rows_read"],
         row["rows_accepted"],
@@ -173,7 +173,7 @@ def run_batch(
     if not force and not from_counts:
         known = manifest(settings)
         if up_to_date(settings, batch, known):
-            return _unchanged(batch, known[batch])
+            return unchanged(known[batch])
     return _settled(
         settings,
         batch,
@@ -209,7 +209,7 @@ def backfill(
     try:
         for batch in batches:
             if batch in known and up_to_date(settings, batch, known):
-                yield _unchanged(batch, known[batch])
+                yield unchanged(known[batch])
             else:
                 todo.append(batch)
         for outcome in _computed_in_turn(

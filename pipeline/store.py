@@ -15,6 +15,9 @@ from pipeline.errors import AuditError, StoreBusy
 from pipeline.settings import Settings, check_batch_key
 from schemas.columns import Table, literal, quoted
 
+Tell = Callable[[str], None]
+"""Where a text for people goes while something is under way."""
+
 STORAGE_VERSION = "v1.4.0"
 """Storage format of every file, so that older DuckDB versions and drivers can read them."""
 
@@ -111,7 +114,7 @@ def attach(
     *,
     read_only: bool = False,
     patience: float = 0.0,
-    waiting: Callable[[str], None] | None = None,
+    waiting: Tell | None = None,
 ) -> None:
     """Open a database file under ``name``, waiting up to ``patience`` seconds for its lock.
 
