@@ -57,7 +57,7 @@ def _standing(settings: Settings, batch: str, known: Manifest) -> Outcome | None
 
 def wants_demo(settings: Settings) -> bool:
     """Whether the settings are about the demo's logs, and there are none yet."""
-    from pipeline.generator import ITEM_SCHEMA, LOG_SCHEMA
+    from pipeline.synthetic.marketplace import ITEM_SCHEMA, LOG_SCHEMA
 
     schedule = settings.schedule
     return (
@@ -72,7 +72,7 @@ def wants_demo(settings: Settings) -> bool:
 
 def write_demo(settings: Settings, tell: Callable[[str], None]) -> None:
     """Write the demo's logs, for every day of the period."""
-    from pipeline.generator import generate
+    from pipeline.synthetic.marketplace import generate
 
     start, end = settings.schedule.start, settings.schedule.end or date.today()
     number = (end - start).days + 1

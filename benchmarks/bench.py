@@ -83,7 +83,7 @@ def spread(values: list[float]) -> str:
 @click.option("--repeats", default=5, show_default=True, help="Interleaved runs of each.")
 def main(lists: int, repeats: int) -> None:
     """Measure one batch, step by step, as multiples of a plain scan."""
-    from pipeline.generator import generate
+    from pipeline.synthetic.marketplace import generate
 
     with tempfile.TemporaryDirectory(prefix="rankaudit-bench-") as name:
         folder = Path(name)

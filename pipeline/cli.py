@@ -5,7 +5,8 @@ Heavy imports happen inside commands, so that help answers at once.
 
 import click
 
-from pipeline.cli_files import check, generate, metrics, score
+from pipeline.cli_files import check, metrics, score
+from pipeline.cli_generate import generate
 from pipeline.cli_store import backfill, history, publish, run
 
 

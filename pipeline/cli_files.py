@@ -2,13 +2,12 @@
 
 import json
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pipeline.cli_common import CONFIG, DAY, FILE, JSON, QUIET, reports_errors, settings_of
+from pipeline.cli_common import CONFIG, FILE, JSON, QUIET, reports_errors, settings_of
 
 _FILES = click.argument("files", nargs=-1, required=True, type=FILE)
 _ITEMS = click.option("--items", type=FILE, help="Item table: item_id and attributes.")
@@ -191,31 +190,3 @@ def metrics(as_json: bool) -> None:
         click.echo(json.dumps(summary.catalogue()))
     else:
         summary.console().print(summary.metrics_table())
-
-
-@click.command()
-@click.option("--out", type=FILE, required=True, help="Folder for logs and items.parquet.")
-@click.option("--start", type=DAY, required=True, help="First day.")
-@click.option("--days", type=click.IntRange(1), required=True, help="How many days.")
-@click.option("--lists", type=click.IntRange(1), required=True, help="Lists a day.")
-@click.option("--items", type=click.IntRange(1), default=2000, help="Items in all [2000].")
-@click.option("--seed", type=int, default=7, help="Same seed, same logs [7].")
-@QUIET
-@reports_errors
-def generate(
-    out: Path, start: datetime, days: int, lists: int, items: int, seed: int, quiet: bool
-) -> None:
-    """Write synthetic logs of a marketplace."""
-    from pipeline.errors import SettingsError
-    from pipeline.generator import generate as write
-
-    def tell(text: str) -> None:
-        if not quiet:
-            click.echo(text, err=True)
-
-    try:
-        write(
-            out, start=start.date(), days=days, lists=lists, items=items, seed=seed, progress=tell
-        )
-    except ValueError as error:
-        raise SettingsError(str(error)) from None

@@ -29,8 +29,8 @@ from metrics import AGGREGATIONS, METRICS, catalogue
 from pipeline import errors, score
 from pipeline.cli import main
 from pipeline.errors import AuditError
-from pipeline.generator import Incidents, generate
 from pipeline.settings import settings_from
+from pipeline.synthetic.marketplace import Incidents, generate
 from schemas.rules import LOGGED
 from schemas.tables import BATCH_STATUSES, STATUSES
 

@@ -10,8 +10,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from pipeline import generator
-from pipeline.generator import LONGEST, SHORTEST, GeneratedLogs, Incidents, generate
+from pipeline.synthetic import marketplace as generator
+from pipeline.synthetic.marketplace import LONGEST, SHORTEST, GeneratedLogs, Incidents, generate
 
 START = date(2026, 1, 1)
 DAYS = 30

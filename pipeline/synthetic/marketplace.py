@@ -5,9 +5,7 @@ number is drawn from a stream of its own, list after list, so a day depends on t
 and the number of items only: not on the other days, nor on how many lists are held at a time.
 """
 
-import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from datetime import date, timedelta
 from pathlib import Path
@@ -16,10 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow
-import pyarrow.compute
-import pyarrow.parquet
 
-from pipeline.errors import several
+from pipeline.synthetic.files import (
+    CannotGenerate,
+    DayFiles,
+    WrittenLogs,
+    calendar_of,
+    calendar_problems,
+    faulty_lists,
+    misplaced,
+    numbered,
+    plant_faults,
+    refuse_strangers,
+    write_logs,
+)
 
 SHORTEST, LONGEST = 8, 30
 """Items in a list; every length in between is equally likely."""
@@ -52,8 +60,6 @@ LOG_SCHEMA = pyarrow.schema(
 )
 ITEM_SCHEMA = pyarrow.schema(dict.fromkeys(("item_id", "gender", "region"), pyarrow.string()))
 
-_SIGNATURE = b"rankaudit.generated"
-"""Key in the metadata of every file written here: only such files are ever replaced or removed."""
 _FEWEST_QUERIES = 500
 _CANDIDATES = 60
 _POPULARITY = 0.7
@@ -97,15 +103,9 @@ class Incidents:
 
 
 @dataclass(frozen=True)
-class GeneratedLogs:
-    """What was written: ``lists`` and ``rows`` are totals over ``days``, in ``files``."""
+class GeneratedLogs(WrittenLogs):
+    """What was written, and what is wrong in it."""
 
-    out: Path
-    items: Path
-    files: tuple[Path, ...]
-    days: tuple[date, ...]
-    lists: int
-    rows: int
     incidents: Incidents
 
 
@@ -144,8 +144,8 @@ class Market:
         candidates = shuffled[(begins[:, None] + np.arange(width)) % items]
         popularity = np.arange(1, queries + 1) ** -_POPULARITY
         return cls(
-            item_ids=_numbered("item-", np.arange(items), items),
-            query_ids=_numbered("q", np.arange(queries), queries),
+            item_ids=numbered("item-", np.arange(items), items),
+            query_ids=numbered("q", np.arange(queries), queries),
             genders=pyarrow.array(genders, pyarrow.string()),
             regions=pyarrow.array(regions, pyarrow.string()),
             demoted=genders == DEMOTED_GENDER,
@@ -172,7 +172,7 @@ class DayLog:
 
         To be used up in this order, as the streams are.
         """
-        faulty = _faulty(lists) if self.broken else np.empty(0, np.int64)
+        faulty = faulty_lists(lists) if self.broken else np.empty(0, np.int64)
         for begin in range(0, lists, PART_LISTS):
             end = min(begin + PART_LISTS, lists)
             yield (
@@ -196,14 +196,10 @@ class DayLog:
         item = item[shown]
         relevance: Floats = merit[shown].clip(0.0, 1.0).round(2)
         click = self.clicks.random(len(rank)) < relevance / np.log2(rank + 1)
-        ends = np.cumsum(length)
-        for nth in np.flatnonzero((faulty >= number[0]) & (faulty <= number[-1])):
-            end = ends[faulty[nth] - number[0]]
-            row = slice(end - length[faulty[nth] - number[0]], end)
-            _break(int(nth), len(faulty), rank[row], relevance[row], item[row])
+        plant_faults(int(number[0]), faulty, np.cumsum(length), rank, relevance, item)
 
         columns = {
-            "list_id": _numbered(f"{self.day.isoformat()}-", number + 1, 10**7).take(
+            "list_id": numbered(f"{self.day.isoformat()}-", number + 1, 10**7).take(
                 pyarrow.array(row_list)
             ),
             "query_id": market.query_ids.take(pyarrow.array(query[row_list])),
@@ -270,96 +266,40 @@ def generate(
     start = date(start.year, start.month, start.day)
     _refuse_impossible(start, days, items, lists=lists, seed=seed, chunk_lists=chunk_lists)
     incidents = Incidents.spread(start, days) if incidents is None else incidents
-    calendar = [start + timedelta(offset) for offset in range(days)]
-    _refuse_misplaced(incidents, calendar)
-    _refuse_strangers(out, calendar)
+    calendar = calendar_of(start, days)
+    if problems := misplaced([*incidents.dates().items()], calendar):
+        raise CannotGenerate(problems)
+    refuse_strangers(out, calendar)
 
     market = Market.of(items, seed)
-    (out / "logs").mkdir(parents=True, exist_ok=True)
-    item_table = pyarrow.table(
-        [market.item_ids, market.genders, market.regions], schema=ITEM_SCHEMA
-    )
-    item_file = out / "items.parquet"
-    _write(item_file, out, ITEM_SCHEMA, [item_table])
-
-    files: list[Path] = []
-    rows = 0
-    for day in calendar:
-        folder = out / "logs" / day.isoformat()
-        written: dict[Path, int] = {}
-        if day != incidents.missing:
-            folder.mkdir(exist_ok=True)
-            written = _write_day(
-                DayLog(market, day, seed, incidents), folder, out, lists, chunk_lists
+    notes = {incidents.unfair: "an unfair ranker", incidents.broken: "some wrong rows"}
+    written = write_logs(
+        out,
+        pyarrow.table([market.item_ids, market.genders, market.regions], schema=ITEM_SCHEMA),
+        (
+            DayFiles(
+                day,
+                None
+                if day == incidents.missing
+                else DayLog(market, day, seed, incidents).tables(lists, chunk_lists),
+                notes.get(day, ""),
             )
-        _remove_leftovers(folder, keep=written)
-        files.extend(written)
-        rows += sum(written.values())
-        if progress is not None:
-            progress(_day_line(day, lists, sum(written.values()), incidents))
-    delivered = tuple(day for day in calendar if day != incidents.missing)
-    return GeneratedLogs(
-        out, item_file, tuple(files), delivered, lists * len(delivered), rows, incidents
+            for day in calendar
+        ),
+        lists=lists,
+        schema=LOG_SCHEMA,
+        progress=progress,
     )
-
-
-def _write_day(
-    log: DayLog, folder: Path, out: Path, lists: int, chunk_lists: int
-) -> dict[Path, int]:
-    """Write the day's files; returns the rows of each."""
-    written: dict[Path, int] = {}
-    for part, tables in enumerate(log.tables(lists, chunk_lists)):
-        path = folder / f"part-{part}.parquet"
-        written[path] = _write(path, out, LOG_SCHEMA, tables)
-    return written
-
-
-def _write(path: Path, out: Path, schema: pyarrow.Schema, tables: Iterable[pyarrow.Table]) -> int:
-    """Write one file, a row group per table, and give it its name when it is whole."""
-    # The draft lies beside the logs: a reader of the day's folder cannot meet it.
-    draft = out / f".{path.parent.name}-{path.name}.draft"
-    rows = 0
-    try:
-        marked = schema.with_metadata({_SIGNATURE: b"synthetic"})
-        with pyarrow.parquet.ParquetWriter(draft, marked) as writer:
-            for table in tables:
-                writer.write_table(table, row_group_size=max(1, len(table)))
-                rows += len(table)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
-    return rows
-
-
-def _faulty(lists: int) -> Integers:
-    """Numbers of the lists that hold wrong rows: one in a hundred, at least one, at most four."""
-    few = min(4, max(1, lists // 100))
-    return np.asarray((2 * np.arange(few) + 1) * lists // (2 * few))
-
-
-def _break(nth: int, sharing: int, rank: Integers, relevance: Floats, item: Integers) -> None:
-    """Plant in one list its part of the four faults, which ``sharing`` lists hold between them.
-
-    Changes the arrays of the list in place: relevance above one, relevance NaN, no row at rank
-    four, and the item of rank six again at rank seven.
-    """
-    mine = [fault % sharing == nth for fault in range(4)]
-    if mine[0]:
-        relevance[0] = 1.2
-    if mine[1]:
-        relevance[1] = np.nan
-    if mine[2]:
-        rank[3:] += 1
-    if mine[3]:
-        item[6] = item[5]
+    return GeneratedLogs(**vars(written), incidents=incidents)
 
 
 def _refuse_impossible(start: date, days: int, items: int, **others: int) -> None:
     """Refuse numbers that cannot be met; ``others`` need only be large enough."""
     least = {"seed": 0}
-    problems = [
+    problems = calendar_problems(start, days)
+    problems += [
         f"{name} is {given}: give {least.get(name, 1)} or more"
-        for name, given in {"days": days, **others}.items()
+        for name, given in others.items()
         if given < least.get(name, 1)
     ]
     if items < LONGEST:
@@ -367,76 +307,8 @@ def _refuse_impossible(start: date, days: int, items: int, **others: int) -> Non
             f"items is {items}: a list holds up to {LONGEST} different items, "
             f"give {LONGEST} or more"
         )
-    if days > (date.max - start).days + 1:
-        problems.append(f"days is {days}: the last day would lie after {date.max}, give fewer")
     if problems:
-        raise ValueError(several("nothing was generated:", problems))
-
-
-def _refuse_misplaced(incidents: Incidents, calendar: list[date]) -> None:
-    placed = incidents.dates()
-    problems = [
-        f"{name} day {day} is not one of the days {calendar[0]} to {calendar[-1]}: move it there"
-        for name, day in placed.items()
-        if not calendar[0] <= day <= calendar[-1]
-    ]
-    if len(set(placed.values())) < len(placed):
-        both = ", ".join(f"{name} {day}" for name, day in placed.items())
-        problems.append(f"two incidents on one day ({both}): give each a day of its own")
-    if problems:
-        raise ValueError(several("nothing was generated:", problems))
-
-
-def _refuse_strangers(out: Path, calendar: list[date]) -> None:
-    """Real logs must never be mixed with synthetic ones, let alone be replaced by them."""
-    folders = [out / "logs" / day.isoformat() for day in calendar]
-    for folder in (out, out / "logs", *folders):
-        if folder.exists() and not folder.is_dir():
-            raise ValueError(f"{folder} is a file where a folder is needed: choose another out")
-    found = [path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())]
-    item_file = out / "items.parquet"
-    found += [item_file] if item_file.exists() else []
-    strangers = [path for path in found if not _generated(path)]
-    if strangers:
-        shown = [str(path) for path in strangers[:5]]
-        more = len(strangers) - len(shown)
-        shown += [f"and {more} more"] if more else []
-        raise ValueError(
-            several(
-                f"{out} holds files that were not generated:",
-                shown,
-                "Nothing was written. Choose an empty folder for out, or move these files away.",
-            )
-        )
-
-
-def _generated(path: Path) -> bool:
-    """Whether an earlier call wrote this file."""
-    if not path.is_file():
-        return False
-    try:
-        metadata = pyarrow.parquet.read_metadata(path).metadata
-    except (pyarrow.ArrowException, OSError):
-        return False
-    return _SIGNATURE in (metadata or {})
-
-
-def _remove_leftovers(folder: Path, keep: dict[Path, int]) -> None:
-    """Remove what an earlier, larger call left in the day's folder, and the folder when empty."""
-    if not folder.is_dir():
-        return
-    for path in sorted(folder.iterdir()):
-        if path not in keep and _generated(path):
-            path.unlink()
-    with suppress(OSError):
-        folder.rmdir()
-
-
-def _day_line(day: date, lists: int, rows: int, incidents: Incidents) -> str:
-    notes = {incidents.unfair: "  an unfair ranker", incidents.broken: "  some wrong rows"}
-    if day == incidents.missing:
-        return f"{day}  no log"
-    return f"{day}  {lists:,} lists  {rows:,} rows{notes.get(day, '')}"
+        raise CannotGenerate(problems)
 
 
 def _names(shares: dict[Any, float]) -> npt.NDArray[np.object_]:
@@ -447,11 +319,3 @@ def _drawn(shares: dict[Any, float], uniform: Floats) -> Integers:
     """For each number in [0, 1), which entry of ``shares`` it falls on."""
     bounds = np.cumsum(list(shares.values()))[:-1]
     return np.searchsorted(bounds, uniform, side="right")
-
-
-def _numbered(prefix: str, numbers: Integers, below: int) -> pyarrow.Array:
-    """Ids of one width, so that they sort as their numbers do."""
-    padded = pyarrow.compute.ascii_lpad(
-        pyarrow.array(numbers).cast(pyarrow.string()), width=len(str(below - 1)), padding="0"
-    )
-    return pyarrow.compute.binary_join_element_wise(prefix, padded, "")

@@ -1,0 +1,269 @@
+"""Synthetic rankings with a known amount of bias, to see what a metric makes of it.
+
+What belongs here: what may be asked for, and the log that comes of it, as tables or as files in the
+layout that ``rankaudit run`` reads.  How a ranking is drawn stands in ``orders`` beside this file,
+what is logged of it in ``days``.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow
+
+from pipeline.synthetic.checks import (
+    Slices,
+    least_problems,
+    problems_of_period,
+    problems_of_rankings,
+    shares_of,
+)
+from pipeline.synthetic.days import BiasedDay
+from pipeline.synthetic.files import (
+    CannotGenerate,
+    DayFiles,
+    WrittenLogs,
+    calendar_of,
+    faulty_lists,
+    numbered,
+    refuse_strangers,
+    write_logs,
+)
+from pipeline.synthetic.orders import Floats, Integers, Pool, Relevance, apportioned, examination
+
+_SOME_DAY = date(2026, 1, 1)
+
+
+@dataclass(frozen=True)
+class BiasedRankings:
+    """Rankings of items in groups, with a bias that ``phi`` sets.
+
+    ``groups`` are shares of the ``items`` by name, in any unit: they are divided by their sum.
+    At each place of a list the next item is, with probability ``phi``, any of the list's
+    candidates, and otherwise one of the first group that has candidates left.  At ``phi`` 0 whole
+    groups are stacked in their ``order``: ``smallest`` first, as in RankTune, ``largest`` first,
+    or as ``given``.  At 1 each group has its share at every depth, but for chance.  Exposure grows
+    more even with ``phi`` in any order.  NDKL falls all the way where smaller groups come first;
+    a large group on top is close to the mix of the whole list, and NDKL may be lowest below 1.
+
+    ``length`` is the number of rows of a list, or the fewest and the most, all equally likely;
+    ``candidates`` (as many by default) is how many items are ranked before the list is cut.  The
+    groups' shares of the candidates are those of the catalogue.  With ``length`` equal to
+    ``items``, a list ranks them all.
+
+    Within a group, items are ordered by a score that has the given ``correlation``, in [-1, 1],
+    with their merit: 1 puts the best first, 0 orders them at random.  Merit becomes ``relevance``:
+    ``graded`` in steps of 0.01, ``binary``, or ``none`` to leave it out of the log.  Its mean falls
+    in equal steps from ``mean_relevance + group_gap / 2`` in the group that the bias puts first to
+    ``mean_relevance - group_gap / 2`` in the last: a bias may be merited, or against merit.
+
+    ``clicks`` follow a position-based model, P(click) = P(examined at rank) x (click_noise +
+    (1 - click_noise) x relevance).  Examination is ``1 / log2(rank + 1)`` under ``log`` and
+    ``rank ** -eta`` under ``power``; ``none`` leaves clicks out.  With ``propensity``, the
+    probability of examination is a column of the log.
+
+    ``slices`` are columns of the list: name, then shares by value, or values of equal shares.
+    ``attribute`` names the column of the groups.  Rankings that differ in ``phi`` alone are drawn
+    from the same random numbers.
+
+    Raises CannotGenerate, a ValueError that tells all problems at once.
+
+    >>> rankings = BiasedRankings(groups={"F": 2, "M": 3}, phi=0.0, length=5, items=100)
+    >>> rankings.table(1)["group"].to_pylist()
+    ['F', 'F', 'M', 'M', 'M']
+    """
+
+    groups: Mapping[str, float]
+    phi: float
+    items: int = 2000
+    length: int | tuple[int, int] = 20
+    candidates: int | None = None
+    order: Literal["smallest", "largest", "given"] = "smallest"
+    attribute: str = "group"
+    slices: Slices = field(default_factory=dict)
+    relevance: Literal["graded", "binary", "none"] = "graded"
+    correlation: float = 0.7
+    mean_relevance: float = 0.5
+    group_gap: float = 0.0
+    clicks: Literal["log", "power", "none"] = "log"
+    eta: float = 1.0
+    click_noise: float = 0.0
+    propensity: bool = False
+    seed: int = 7
+
+    def __post_init__(self) -> None:
+        # Much is worked out on first use: what a caller changes later must not be seen then.
+        object.__setattr__(self, "groups", dict(self.groups))
+        slices = {name: dict(shares_of(values)) for name, values in self.slices.items()}
+        if problems := problems_of_rankings(self):
+            raise CannotGenerate(problems)
+        object.__setattr__(self, "slices", slices)
+
+    @cached_property
+    def ordered_groups(self) -> tuple[str, ...]:
+        """The groups in the order of the bias; of equal shares, the one given first comes first."""
+        sign = {"smallest": 1, "largest": -1, "given": 0}[self.order]
+        return tuple(sorted(self.groups, key=lambda name: sign * self.groups[name]))
+
+    @cached_property
+    def pool(self) -> Pool:
+        """The items and queries, the same on all days."""
+        shares = [self.groups[name] for name in self.ordered_groups]
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(2,)))
+        return Pool.of(apportioned(shares, self.items), rng)
+
+    @cached_property
+    def judge(self) -> Relevance:
+        """What makes relevance of merit."""
+        steps = np.linspace(0.5, -0.5, len(self.groups))
+        means = self.mean_relevance + self.group_gap * steps
+        return Relevance(tuple(means.tolist()), self.relevance == "binary")
+
+    @cached_property
+    def examined_at(self) -> Floats:
+        """Probability of examination at each rank, top down."""
+        return examination(self.lengths[1], None if self.clicks != "power" else self.eta)
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """The fewest and the most rows of a list."""
+        if isinstance(self.length, Sequence):
+            fewest, most = self.length
+            return fewest, most
+        return self.length, self.length
+
+    @property
+    def depth(self) -> int:
+        """The most candidates of a list."""
+        return self.candidates or self.lengths[1]
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """The columns of the log."""
+        text = pyarrow.string()
+        columns = dict.fromkeys(("list_id", "query_id", "item_id"), text)
+        columns["rank"] = pyarrow.int32()
+        if self.relevance != "none":
+            columns["relevance"] = pyarrow.float64()
+        if self.clicks != "none":
+            columns["click"] = pyarrow.int8()
+        if self.propensity:
+            columns["propensity"] = pyarrow.float64()
+        return pyarrow.schema({**columns, **dict.fromkeys(self.slices, text)})
+
+    @cached_property
+    def item_ids(self) -> pyarrow.Array:
+        """The id of each item."""
+        return numbered("item-", np.arange(self.items), self.items)
+
+    @cached_property
+    def query_ids(self) -> pyarrow.Array:
+        """The id of each query."""
+        queries = len(self.pool.begins)
+        return numbered("q", np.arange(queries), queries)
+
+    def item_table(self) -> pyarrow.Table:
+        """One row per item: ``item_id`` and its group."""
+        groups = self._groups_of(np.arange(self.items))
+        return pyarrow.table({"item_id": self.item_ids, self.attribute: groups})
+
+    def _groups_of(self, item: Integers) -> pyarrow.Array:
+        names = pyarrow.array(self.ordered_groups, pyarrow.string())
+        return names.take(pyarrow.array(self.pool.groups[item]))
+
+    def tables(
+        self,
+        lists: int,
+        *,
+        day: date = _SOME_DAY,
+        chunk_lists: int | None = None,
+        with_groups: bool = True,
+    ) -> Iterator[pyarrow.Table]:
+        """The log of one day, ``chunk_lists`` whole lists at a time; only these are in memory.
+
+        ``with_groups`` adds the group of each item as a last column.  How many lists a table has
+        does not show in the rows, and fewer lists are the first of more.
+        """
+        if problems := least_problems(lists, chunk_lists):
+            raise CannotGenerate(problems)
+        log = BiasedDay(self, day)
+        for first, end in log.chunks(0, lists, chunk_lists):
+            table, item = log.next_lists(first, end)
+            yield (
+                table.append_column(self.attribute, self._groups_of(item)) if with_groups else table
+            )
+
+    def table(self, lists: int, *, day: date = _SOME_DAY) -> pyarrow.Table:
+        """The log of one day with the group of each item, whole: for notebooks and tests."""
+        return pyarrow.concat_tables(self.tables(lists, day=day))
+
+
+@dataclass(frozen=True)
+class BiasedIncidents:
+    """Days on which something is wrong.
+
+    ``unfair`` gives the phi of days that have another one, everywhere or only in lists with these
+    slice values: ``only={"market": "de"}``.  On a ``broken`` day a few lists hold rows that no
+    ranking can have; of a ``missing`` day there is no log.
+    """
+
+    unfair: Mapping[date, float] = field(default_factory=dict)
+    broken: Sequence[date] = ()
+    missing: Sequence[date] = ()
+    only: Mapping[str, str] = field(default_factory=dict)
+
+
+def generate_biased(
+    out: Path,
+    rankings: BiasedRankings,
+    *,
+    start: date,
+    days: int,
+    lists: int,
+    incidents: BiasedIncidents | None = None,
+    progress: Callable[[str], None] | None = None,
+    chunk_lists: int | None = None,
+) -> WrittenLogs:
+    """Write ``out/items.parquet`` and ``out/logs/<day>/part-<n>.parquet``, ``lists`` lists a day.
+
+    The group of an item stands in the item table.  ``progress`` is told a line for each day.
+    Memory does not grow with days or lists.  Files of an earlier call, of this generator or of the
+    marketplace, are replaced, and removed from these days' folders where this one has no use for
+    them; a file that was not generated is never touched: it makes the call fail before anything
+    is written.
+
+    Raises CannotGenerate, or ValueError when there are strange files in ``out``.
+    """
+    # A datetime is a date too, but prints with its time.
+    start = date(start.year, start.month, start.day)
+    incidents = incidents or BiasedIncidents()
+    if problems := problems_of_period(start, days, lists, incidents, rankings.slices, chunk_lists):
+        raise CannotGenerate(problems)
+    calendar = calendar_of(start, days)
+    refuse_strangers(out, calendar)
+
+    def log_of(day: date) -> DayFiles:
+        if day in incidents.missing:
+            return DayFiles(day, None)
+        broken = day in incidents.broken
+        faulty = faulty_lists(lists) if broken else None
+        note = "some wrong rows" if broken else ""
+        if day in incidents.unfair:
+            where = " and ".join(f"{name} {value}" for name, value in incidents.only.items())
+            note = f"phi {incidents.unfair[day]:g}" + (where and f" in {where}")
+        phi = incidents.unfair.get(day)
+        log = BiasedDay(rankings, day, unfair_phi=phi, only=incidents.only, faulty=faulty)
+        return DayFiles(day, log.parts(lists, chunk_lists), note)
+
+    return write_logs(
+        out,
+        rankings.item_table(),
+        map(log_of, calendar),
+        lists=lists,
+        schema=rankings.schema,
+        progress=progress,
+    )
