@@ -7,7 +7,7 @@ import dagster as dg
 from assets.describe import about, batch_file, spec
 from assets.left_out import each_batch, failure, materialized, work_id
 from assets.partitions import SINGLE_RUN
-from assets.reads import COUNT_TABLES
+from assets.reads import count_tables
 from assets.resources import Audit
 from pipeline.batch import measure_batch
 from pipeline.settings import Settings
@@ -15,6 +15,7 @@ from pipeline.settings import Settings
 
 def count_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
     """One asset per table of counts."""
+    tables = count_tables(settings)
 
     @dg.multi_asset(
         name="measure",
@@ -26,7 +27,7 @@ def count_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> d
                 deps=["ranking_log"],
                 metadata=about(table, batch_file(settings)),
             )
-            for table in COUNT_TABLES
+            for table in tables
         ],
         partitions_def=batches,
         backfill_policy=SINGLE_RUN,
@@ -40,7 +41,7 @@ def count_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> d
         )
         if not found:
             raise failure(gone, len(context.partition_keys))
-        for table in COUNT_TABLES:
+        for table in tables:
             said = {key: {"dagster/row_count": rows[table.name]} for key, rows in found.items()}
             yield materialized(context, table.name, said, gone)
 

@@ -13,7 +13,7 @@ from assets.partitions import batches_of
 from assets.resources import Audit
 from assets.schedules import audit_job, nightly
 from assets.score_checks import score_checks
-from assets.scores import measures_by_metric, metric_assets
+from assets.scores import measures_by_asset, metric_assets
 from assets.sensors import record_failures
 from pipeline.settings import load_settings
 
@@ -33,7 +33,7 @@ def definitions(file: Path) -> dg.Definitions:
 def _definitions(file: Path) -> dg.Definitions:
     settings = load_settings(file)
     batches = batches_of(settings)
-    metrics = list(measures_by_metric(settings))
+    metrics = list(measures_by_asset(settings))
     job = audit_job()
     return dg.Definitions(
         assets=[

@@ -10,6 +10,7 @@ from assets.checks import Finding, check_spec, evaluated, reported, table
 from assets.describe import label_of
 from assets.left_out import left_out, work_id
 from assets.resources import Audit
+from assets.scores import asset_of
 from assets.stored import Stored, stored
 from metrics import WHOLE, ScoreName, parse_score
 from pipeline.errors import AuditError
@@ -22,7 +23,7 @@ BINARY = "relevance_is_binary"
 def slug_of(label: str) -> tuple[str, str]:
     """The metric asset of a score and the name of its check."""
     score = parse_score(label)
-    return score.measure.metric.name, score.slug
+    return asset_of(score.measure.metric), score.slug
 
 
 def score_checks(
@@ -93,7 +94,7 @@ def verdict(score: ScoreName, limit: Threshold, batch: str, rows: Sequence[Row])
     undefined = [row for row in rows if row["status"] == "undefined"]
     missing = [row for row in undefined if row["slice"] == WHOLE]
     return Finding(
-        score.measure.metric.name,
+        asset_of(score.measure.metric),
         score.slug,
         batch,
         passed=bool(rows) and not breaches and not missing,

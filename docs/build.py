@@ -18,8 +18,9 @@ import numpy as np
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from metrics import AGGREGATIONS, METRICS, GroupMetric, Metric, Parameter, Reason, SingleMetric
-from metrics.base import text_of
+from metrics import AGGREGATIONS, FAMILIES, METRICS, Metric, Reason
+from metrics.parameters import text_of
+from pipeline.catalogue import bad_side, columns_of, values_of
 from pipeline.publish import VIEWS
 from pipeline.settings import Settings
 from schemas.columns import Column, Table
@@ -60,26 +61,43 @@ def number(value: float | None) -> str:
 # -- metrics
 
 
-def _fairest(metric: Metric) -> str:
-    return number(metric.fairest) if isinstance(metric, SingleMetric) else "groups equal"
+def _best(metric: Metric) -> str:
+    """The best value of each score that is not one of the seven aggregations."""
+    if metric.usual.ways == AGGREGATIONS:
+        return "groups equal"
+    best = [number(score.fairest) for score in metric.usual.scores()]
+    return ", ".join(dict.fromkeys(best))
+
+
+def _cutoff(metric: Metric) -> str:
+    return "needed" if metric.needs_cutoff else "yes" if metric.cutoff else ""
 
 
 def metrics_overview() -> str:
-    """One line per metric."""
-    head = ("metric", "what", "values", "range", "fairest", "needs", "`@k`")
+    """One line per metric, a table per family."""
+    return "\n\n".join(
+        f"### {family.title}\n\n{family.text} In the settings: {code(family.name)}.\n\n"
+        + _overview([metric for metric in METRICS if metric.family is family])
+        for family in FAMILIES
+    )
+
+
+def _overview(metrics: Sequence[Metric]) -> str:
+    head = ("metric", "what", "values", "range", "best", "bad when", "needs", "`@k`")
     return grid(
         head,
         (
             (
-                f"[{code(metric.at().label)}](#{metric.name.lower()})",
+                f"[{code(metric.usual.label)}](#{metric.name.lower()})",
                 metric.title,
-                "per group" if isinstance(metric, GroupMetric) else "one",
+                "per group" if metric.per_group else "one",
                 str(metric.range),
-                _fairest(metric),
-                codes(sorted(metric.columns)),
-                "yes" if metric.cutoff else "",
+                _best(metric),
+                bad_side(metric),
+                codes(columns_of(metric)),
+                _cutoff(metric),
             )
-            for metric in METRICS
+            for metric in metrics
         ),
     )
 
@@ -90,43 +108,42 @@ def metric_details() -> str:
 
 
 def _detail(metric: Metric) -> str:
-    grouped = isinstance(metric, GroupMetric)
     lines = [
         f"### {metric.name}",
         "",
-        f"{metric.title}. {'Value of a group' if grouped else 'One number'}:",
+        f"{metric.title}. {'Value of a group' if metric.per_group else 'One number'}:",
         "",
         "```text",
         metric.formula,
         "```",
         "",
     ]
+    if metric.usual.ways != AGGREGATIONS:
+        lines += [
+            f"- {code(score.label)}: {code(score.aggregation.formula)}, in {score.range}."
+            for score in metric.usual.scores()
+            if score.aggregation
+        ]
     if metric.parameters:
         lines.append(f"- Parameters: {codes(each.name for each in metric.parameters)}.")
     lines.append(f"- Source: {metric.source}.")
     return "\n".join(lines)
 
 
-def _values(parameter: Parameter) -> str:
-    if parameter.choices:
-        return codes(text_of(choice) for choice in parameter.choices)
-    return f"between {parameter.low:g} and {parameter.high:g}, both excluded"
-
-
 def parameters() -> str:
     """One line per parameter."""
-    every = {each.name: each for metric in METRICS for each in metric.parameters}
+    every = dict.fromkeys(each for metric in METRICS for each in metric.parameters)
     return grid(
         ("parameter", "values", "default", "meaning", "taken by"),
         (
             (
-                code(name),
-                _values(parameter),
+                code(parameter.name),
+                values_of(parameter),
                 code(text_of(parameter.default)),
                 parameter.text,
                 codes(metric.name for metric in METRICS if parameter in metric.parameters),
             )
-            for name, parameter in every.items()
+            for parameter in sorted(every, key=lambda each: each.name)
         ),
     )
 
@@ -151,14 +168,14 @@ def aggregations() -> str:
 
 def ranges() -> str:
     """Where every score can lie: metrics down, aggregations across."""
-    grouped = [metric for metric in METRICS if isinstance(metric, GroupMetric)]
+    grouped = [metric for metric in METRICS if metric.usual.ways == AGGREGATIONS]
     return grid(
         ("", "a group's value", *(each.name for each in AGGREGATIONS)),
         (
             (
                 code(metric.name),
                 str(metric.range),
-                *(str(score.range) for score in metric.at().scores()),
+                *(str(score.range) for score in metric.usual.scores()),
             )
             for metric in grouped
         ),
@@ -301,12 +318,14 @@ MEANINGS = {
     "top_of_list": "whether the top is the good outcome; `bad` swaps worst and best group",
     "missing_relevance": "what a missing relevance is; `undefined` makes scores that need it null",
     "missing_click": "the same for clicks",
+    "relevant_from": "least relevance of an item that counts as relevant, where a metric knows "
+    "relevant or not, and nothing in between",
     "attributes": "what groups are compared by; `[a, b]` is the intersection of two",
     "slices": "columns that describe the request; scores are computed per value as well",
-    "metrics": "labels of what is computed, each in all aggregations",
-    "targets": "share that each group should have, by attribute, for `NDKL(reference=target)`",
-    "thresholds.*.min": "least acceptable value of a score that is unfair when low",
-    "thresholds.*.max": "greatest acceptable value of a score that is unfair when high",
+    "metrics": "labels of what is computed, each in all its aggregations, or families of metrics",
+    "targets": "share that each group should have, by attribute, for `reference=target`",
+    "thresholds.*.min": "least acceptable value of a score that is bad when low",
+    "thresholds.*.max": "greatest acceptable value of a score that is bad when high",
     "thresholds.*.attributes": "attributes that the threshold holds for",
     "thresholds.*.slices": "slices that it holds for; `all` is the whole batch",
     "rejects.policy": "what a broken row costs: its list, itself alone, or the batch",

@@ -1,7 +1,7 @@
-"""What is measured: fairness metrics of rankings as algebra on integer counts.  numpy only."""
+"""What is measured: metrics of rankings, as algebra on integer counts or list by list."""
 
 from metrics.aggregations import AGGREGATIONS, Aggregation, Range
-from metrics.base import GroupMetric, Measure, Metric, Parameter, ScoreName, SingleMetric
+from metrics.base import GroupMetric, Measure, Metric, Reading, ScoreName, SingleMetric
 from metrics.catalogue import METRICS
 from metrics.counts import (
     PREFIX_UNIT,
@@ -10,18 +10,24 @@ from metrics.counts import (
     WHOLE,
     Counts,
     ItemCounts,
+    ListSums,
     PairCounts,
     PrefixCounts,
     RankHistogram,
 )
 from metrics.evaluate import Evaluation, Score, evaluate
-from metrics.labels import LabelError, parse_measure, parse_score
+from metrics.families import FAIRNESS, FAMILIES, Family
+from metrics.labels import LabelError, parse_measure, parse_measures, parse_score
+from metrics.parameters import Parameter
+from metrics.rankings import Grouping, PerList, Rankings
 from metrics.reasons import Reason
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AGGREGATIONS",
+    "FAIRNESS",
+    "FAMILIES",
     "METRICS",
     "PREFIX_UNIT",
     "UNIT",
@@ -30,21 +36,28 @@ __all__ = [
     "Aggregation",
     "Counts",
     "Evaluation",
+    "Family",
     "GroupMetric",
+    "Grouping",
     "ItemCounts",
     "LabelError",
+    "ListSums",
     "Measure",
     "Metric",
     "PairCounts",
     "Parameter",
+    "PerList",
     "PrefixCounts",
     "Range",
     "RankHistogram",
+    "Rankings",
+    "Reading",
     "Reason",
     "Score",
     "ScoreName",
     "SingleMetric",
     "evaluate",
     "parse_measure",
+    "parse_measures",
     "parse_score",
 ]

@@ -26,8 +26,8 @@ class Range:
         return self.low - slack <= value <= self.high + slack
 
     def __str__(self) -> str:
-        low, high = (f"{end:g}" for end in (self.low, self.high))
-        return f"[{low}, {high}" + (")" if self.high == inf else "]")
+        first, last = "(" if self.low == -inf else "[", ")" if self.high == inf else "]"
+        return f"{first}{self.low:g}, {self.high:g}{last}"
 
 
 def _from_first(values: FloatArray) -> FloatArray:
@@ -136,4 +136,21 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         range=lambda low, high: Range(0.0, (high - low) ** 2 / 4),
     ),
 )
-BY_NAME: dict[str, Aggregation] = {each.name: each for each in AGGREGATIONS}
+
+# For values that already compare a group with the others: the group that is furthest off decides.
+WORST_DIFFERENCE = Aggregation(
+    "MaxAbs",
+    "max |V|",
+    lambda values: np.abs(values).max(axis=-1),
+    fairest=0.0,
+    alarm="high",
+    range=lambda low, high: Range(0.0, max(-low, high)),
+)
+WORST_RATIO = Aggregation(
+    "Min",
+    "min V",
+    lambda values: values.min(axis=-1),
+    fairest=1.0,
+    alarm="low",
+    range=Range,
+)

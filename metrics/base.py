@@ -3,80 +3,43 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
 
 from metrics.aggregations import AGGREGATIONS, Aggregation, Alarm, Range
 from metrics.counts import Counts
+from metrics.families import FAIRNESS, Family
+from metrics.parameters import Parameter, text_of
+from metrics.rankings import ListFunction
 from metrics.reasons import Reason
 from metrics.terms import Given, Term, Value
+from metrics.weights import Weight
+
+USUAL_CUTOFF = 10
+"""The cut-off of a metric that cannot do without one, where nobody names another."""
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """A named setting of a metric.
-
-    A number lies strictly between ``low`` and ``high``; anything else is one of ``choices``.
-    ``always`` prints it in the label even at its default, because the number means little
-    without it.
-    """
+class Reading:
+    """One of several numbers that a metric gives for the same thing, such as a bound."""
 
     name: str
-    default: Value
-    text: str
-    low: float = 0.0
-    high: float = 1.0
-    choices: tuple[Value, ...] = ()
-    always: bool = False
-
-    def accept(self, value: Value) -> Value:
-        """``value`` in its one canonical form; ValueError says what would be accepted."""
-        if self.choices:
-            if not any(value == each and type(value) is type(each) for each in self.choices):
-                options = ", ".join(text_of(choice) for choice in self.choices)
-                raise ValueError(f"{self.name} is one of {options}, not {text_of(value)}")
-            return value
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            raise ValueError(f"{self.name} is a number, not {text_of(value)}")
-        if not self.low < value < self.high:
-            raise ValueError(
-                f"{self.name} lies between {self.low:g} and {self.high:g} (both excluded), "
-                f"not {text_of(value)}"
-            )
-        return float(value)
-
-
-def text_of(value: Value) -> str:
-    """A parameter value as labels print it: shortest digits, ``true`` and ``false``."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return repr(value) if isinstance(value, float) else str(value)
-
-
-P = Parameter("p", 0.1, "share of attention at the top", always=True)
-DECAY = Parameter("decay", 0.75, "attention left after each rank", always=True)
-DENOMINATOR = Parameter(
-    "denominator",
-    "appearances",
-    "what n_g counts: rows of the group, or its items in the item table times R",
-    choices=("appearances", "catalogue"),
-)
-REFERENCE = Parameter(
-    "reference",
-    "list",
-    "the mix to compare with: each list's own, the item table's, or the target in the settings",
-    choices=("list", "catalogue", "target"),
-)
-NORMALISED = Parameter(
-    "normalised",
-    default=False,
-    text="scale attention and relevance of each list to sum 1 first",
-    choices=(False, True),
-)
+    formula: str
+    range: Range
+    per_list: ListFunction
+    fairest: float | None = None
+    alarm: Alarm | None = None
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What every metric declares.  ``cutoff`` says whether ``@k`` may follow its name."""
+    """What every metric declares.
+
+    ``cutoff`` says whether ``@k`` may follow its name, ``needs_cutoff`` whether it must.
+    ``per_list`` computes it list by list instead of from the counts; a metric that offers both has
+    the parameter ``per``.  ``empty`` is the reason for a null where no list has a value.  ``needs``
+    are the optional log columns it cannot do without; on rows where one of ``partial`` is
+    missing, the metric leaves the row out rather than having no value.  ``by_query`` is the
+    position weight of a metric whose lists are queries: see ``Rankings``.
+    """
 
     name: str
     title: str
@@ -84,6 +47,13 @@ class Metric:
     source: str
     parameters: tuple[Parameter, ...] = ()
     cutoff: bool = False
+    needs_cutoff: bool = field(default=False, kw_only=True)
+    family: Family = field(default=FAIRNESS, kw_only=True)
+    per_list: ListFunction | None = field(default=None, kw_only=True)
+    empty: Reason = field(default=Reason.NOT_ENOUGH_ITEMS, kw_only=True)
+    needs: frozenset[str] = field(default=frozenset(), kw_only=True)
+    partial: frozenset[str] = field(default=frozenset(), kw_only=True)
+    by_query: Weight | None = field(default=None, kw_only=True)
 
     @property
     def formula(self) -> str:
@@ -92,8 +62,23 @@ class Metric:
 
     @property
     def columns(self) -> frozenset[str]:
-        """Optional log columns that the metric cannot do without."""
+        """Optional log columns that the metric cannot do without, whatever its parameters."""
+        return self.needs
+
+    @property
+    def per_group(self) -> bool:
+        """Whether the metric has a value for each group."""
         raise NotImplementedError
+
+    @property
+    def grouped(self) -> bool:
+        """Whether the metric speaks of the groups of an attribute."""
+        raise NotImplementedError
+
+    @property
+    def usual(self) -> "Measure":
+        """The metric with its parameters at their defaults."""
+        return self.at(USUAL_CUTOFF if self.needs_cutoff else None)
 
     def at(self, k: int | None = None, **given: Value) -> "Measure":
         """The metric with its parameters bound; ValueError on a name or value it does not take."""
@@ -104,6 +89,8 @@ class Metric:
                 raise ValueError(f"{self.name} takes {takes}, not {name}")
         if k is not None and not self.cutoff:
             raise ValueError(f"{self.name} has no cut-off: it needs whole lists")
+        if k is None and self.needs_cutoff:
+            raise ValueError(f"{self.name} needs a cut-off, as in {self.name}@{USUAL_CUTOFF}")
         if k is not None and k < 1:
             raise ValueError(f"the cut-off of {self.name} is a whole number from 1, not {k}")
         return Measure(
@@ -120,32 +107,49 @@ class Metric:
 class GroupMetric(Metric):
     """A metric with one value per group, to be aggregated.
 
-    A higher value is always better for the group that has it.
+    ``value`` computes it from the counts; ``text`` is its formula where that does not say it.  A
+    higher value is better for the group that has it, unless ``higher_is_better`` is false.
     """
 
-    value: Term = field(kw_only=True)
+    value: Term | None = field(default=None, kw_only=True)
+    text: str = field(default="", kw_only=True)
+    aggregations: tuple[Aggregation, ...] = field(default=AGGREGATIONS, kw_only=True)
+    higher_is_better: bool = field(default=True, kw_only=True)
 
     @property
     def formula(self) -> str:
         """Formula of one group's value."""
-        return self.value.text
+        return self.text or (self.value.text if self.value else "")
 
     @property
     def columns(self) -> frozenset[str]:
         """Optional log columns that the group value needs."""
-        return self.value.columns
+        return self.needs | (self.value.columns if self.value else frozenset())
+
+    @property
+    def per_group(self) -> bool:
+        """Every group has a value."""
+        return True
+
+    @property
+    def grouped(self) -> bool:
+        """It speaks of groups."""
+        return True
 
 
 @dataclass(frozen=True)
 class SingleMetric(Metric):
-    """A metric that is one number.  ``grouped``: it still speaks of an attribute's groups."""
+    """A metric that is one number, or a few ``readings`` of one thing.
 
-    value: Callable[[Counts, Given], float | Reason] = field(kw_only=True)
+    ``by_groups``: it still speaks of an attribute's groups.
+    """
+
+    value: Callable[[Counts, Given], float | Reason] | None = field(default=None, kw_only=True)
     text: str = field(kw_only=True)
-    needs: frozenset[str] = frozenset()
-    grouped: bool = True
-    fairest: float | None = 0.0
-    alarm: Alarm | None = "high"
+    readings: tuple[Reading, ...] = field(default=(), kw_only=True)
+    by_groups: bool = field(default=True, kw_only=True)
+    fairest: float | None = field(default=0.0, kw_only=True)
+    alarm: Alarm | None = field(default="high", kw_only=True)
 
     @property
     def formula(self) -> str:
@@ -153,9 +157,14 @@ class SingleMetric(Metric):
         return self.text
 
     @property
-    def columns(self) -> frozenset[str]:
-        """Optional log columns that the number needs."""
-        return self.needs
+    def per_group(self) -> bool:
+        """There is one number."""
+        return False
+
+    @property
+    def grouped(self) -> bool:
+        """Whether it speaks of groups."""
+        return self.by_groups
 
 
 @dataclass(frozen=True)
@@ -184,6 +193,42 @@ class Measure:
         return {**dict(self.parameters), "k": self.k or 0}
 
     @property
+    def columns(self) -> frozenset[str]:
+        """Optional log columns that the measure cannot do without."""
+        chosen = dict(self.parameters)
+        asked = {
+            column
+            for parameter in self.metric.parameters
+            for choice, column in parameter.needs
+            if chosen[parameter.name] == choice
+        }
+        return self.metric.columns | asked
+
+    @property
+    def expects(self) -> str | None:
+        """Whose groups count even where no row has them: ``catalogue``, ``target`` or nobody's."""
+        asked = (self.given.get("denominator"), self.given.get("reference"))
+        named = [name for name in ("catalogue", "target") if name in asked]
+        return named[0] if named and self.metric.per_group else None
+
+    @property
+    def uses_lists(self) -> bool:
+        """Whether it is computed list by list, rather than from counts of ranks."""
+        has_lists = self.metric.per_list is not None or bool(self._readings)
+        return has_lists and self.given.get("per", "list") == "list"
+
+    @property
+    def _readings(self) -> tuple[Reading, ...]:
+        return self.metric.readings if isinstance(self.metric, SingleMetric) else ()
+
+    @property
+    def list_functions(self) -> Mapping[str | None, ListFunction]:
+        """What to compute for each list, by the name of the reading."""
+        if self._readings:
+            return {reading.name: reading.per_list for reading in self._readings}
+        return {None: self.metric.per_list} if self.metric.per_list else {}
+
+    @property
     def shown(self) -> Mapping[str, Value]:
         """What reports give as parameters: those in the label."""
         declared = {parameter.name: parameter for parameter in self.metric.parameters}
@@ -195,12 +240,17 @@ class Measure:
         return shown if self.k is None else {**shown, "k": self.k}
 
     def scores(self) -> Iterator["ScoreName"]:
-        """Every score of the measure: one per aggregation, or the one number it is."""
+        """Every score of the measure: one per aggregation or reading, or the one number it is."""
+        ways = self.ways
+        for way in ways or (None,):
+            yield ScoreName(self, way)
+
+    @property
+    def ways(self) -> "tuple[Aggregation | Reading, ...]":
+        """What may follow the label after a dot."""
         if isinstance(self.metric, GroupMetric):
-            for aggregation in AGGREGATIONS:
-                yield ScoreName(self, aggregation)
-        else:
-            yield ScoreName(self, None)
+            return self.metric.aggregations
+        return self._readings
 
 
 @dataclass(frozen=True)
@@ -208,7 +258,7 @@ class ScoreName:
     """A measure and how its groups are aggregated: what one row of the history is about."""
 
     measure: Measure
-    aggregation: Aggregation | None
+    aggregation: Aggregation | Reading | None
 
     @property
     def label(self) -> str:
@@ -220,23 +270,25 @@ class ScoreName:
     @property
     def slug(self) -> str:
         """The label in letters, digits and underscores: ``AWRF_p_0_1_MaxMinDiff``."""
-        pieces = "".join(c if c.isascii() and c.isalnum() else " " for c in self.label).split()
+        said = self.label.replace("-", " minus ")
+        pieces = "".join(c if c.isascii() and c.isalnum() else " " for c in said).split()
         return "_".join(pieces)
 
     @property
-    def alarm(self) -> Alarm | None:
-        """The unfair side, None where neither side is."""
+    def _declared(self) -> Aggregation | Reading | SingleMetric | None:
         if self.aggregation is not None:
-            return self.aggregation.alarm
-        return self.measure.metric.alarm if isinstance(self.measure.metric, SingleMetric) else None
+            return self.aggregation
+        return self.measure.metric if isinstance(self.measure.metric, SingleMetric) else None
+
+    @property
+    def alarm(self) -> Alarm | None:
+        """The bad side, None where neither is."""
+        return self._declared.alarm if self._declared else None
 
     @property
     def fairest(self) -> float | None:
-        """The value of a perfectly fair ranking, None where there is none."""
-        if self.aggregation is not None:
-            return self.aggregation.fairest
-        metric = self.measure.metric
-        return metric.fairest if isinstance(metric, SingleMetric) else None
+        """The value of a perfect ranking, None where there is none."""
+        return self._declared.fairest if self._declared else None
 
     @property
     def range(self) -> Range:
@@ -244,4 +296,6 @@ class ScoreName:
         own = self.measure.metric.range
         if self.aggregation is None:
             return own
+        if isinstance(self.aggregation, Reading):
+            return self.aggregation.range
         return self.aggregation.range(own.low, own.high)

@@ -6,13 +6,13 @@ rounds; the arrays here are those sums divided by the unit, a power of two, whic
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import fsum
 
 import numpy as np
 
-from metrics.weights import FloatArray, IntArray
+from metrics.weights import BoolArray, FloatArray, IntArray
 
 UNIT = 2**60
 PREFIX_UNIT = 2**56
@@ -26,8 +26,9 @@ COMPARED = 2
 class RankHistogram:
     """Rows counted per group and rank; every array has shape (cells,), sorted by group, then rank.
 
-    ``group`` indexes ``Counts.groups``.  ``relevant`` counts rows of relevance 1, ``judged`` and
-    ``click_known`` rows whose relevance or click is not missing.
+    ``group`` indexes ``Counts.groups``.  ``relevant`` counts rows that the settings call relevant,
+    those of relevance 1 among them, ``judged`` and ``click_known`` rows whose relevance or click is
+    not missing.
     """
 
     group: IntArray
@@ -64,15 +65,33 @@ class PrefixCounts:
 
 @dataclass(frozen=True)
 class ItemCounts:
-    """IAA's sums over items, already divided by the unit.
+    """Sums over items, for IAA and Gini, already divided by the unit.
 
     ``gap`` is the sum over items of |exposure - relevance|; ``share_gap`` the same after scaling
     exposure and relevance of each list to sum 1, over the ``share_lists`` that have any relevance.
+    ``exposure`` is the sum over the ``items`` shown, and ``exposure_ranks`` the sum of each item's
+    exposure times its place, 1 = least exposed.
     """
 
     gap: float
     share_gap: float
     share_lists: int
+    exposure: float
+    exposure_ranks: float
+    items: int
+
+
+@dataclass(frozen=True)
+class ListSums:
+    """What the lists of a slice add up to for one metric, or one reading of it.
+
+    Shape (groups,) for metrics with a value per group, else (1,).  ``lists`` have a value;
+    ``value`` and ``weight`` are sums over them, and the batch has their ratio.
+    """
+
+    lists: IntArray
+    value: FloatArray
+    weight: FloatArray
 
 
 @dataclass(frozen=True)
@@ -82,6 +101,9 @@ class Counts:
     ``groups`` are in name order and may hold UNKNOWN.  ``binary`` is a fact of the whole batch:
     every relevance in it is 0 or 1.  ``catalogue`` gives the number of items per group in the item
     table, ``target`` the share each group should have; None where there is none.
+    ``unknown_counts`` lets the unknown group take part in comparisons.  ``known_rows`` counts the
+    rows of the slice that have a value, by optional log column.  ``list_sums`` are what list by
+    list computation found, by label and reading.
     """
 
     lists: int
@@ -93,6 +115,9 @@ class Counts:
     items: ItemCounts | None = None
     catalogue: Mapping[str, int] | None = None
     target: Mapping[str, float] | None = None
+    unknown_counts: bool = False
+    known_rows: Mapping[str, int] = field(default_factory=dict)
+    list_sums: Mapping[tuple[str, str | None], ListSums] = field(default_factory=dict)
 
     def total(self, column: str, weight: FloatArray | None = None) -> FloatArray:
         """Sum of ``column`` of the rank histogram over ranks, optionally weighted, shape (groups,).
@@ -106,6 +131,11 @@ class Counts:
         edges = np.searchsorted(self.ranks.group, np.arange(len(self.groups) + 1)).tolist()
         cells = values.tolist()
         return np.array([fsum(cells[a:b]) for a, b in pairwise(edges)])
+
+    @property
+    def takes_part(self) -> BoolArray:
+        """Which groups are compared, shape (groups,)."""
+        return np.array([self.unknown_counts or group != UNKNOWN for group in self.groups])
 
     @property
     def known(self) -> tuple[str, ...]:

@@ -4,18 +4,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from metrics.aggregations import Aggregation
 from metrics.base import GroupMetric, Measure, ScoreName, SingleMetric
-from metrics.counts import COMPARED, UNKNOWN, Counts
+from metrics.counts import COMPARED, Counts
 from metrics.reasons import Reason
 from metrics.terms import GroupValues
-from metrics.weights import FloatArray
+from metrics.weights import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
 class Score:
     """One number, or the reason why there is none.
 
-    ``reason`` starts with a Reason; where one group is the cause, ``: group`` follows.
+    ``reason`` starts with a Reason; where one group is the cause, ``: group`` follows.  ``lists``
+    have a value of their own that entered the number, None where it is no summary of lists.
     """
 
     name: ScoreName
@@ -23,61 +25,131 @@ class Score:
     reason: str | None = None
     worst_group: str | None = None
     best_group: str | None = None
+    lists: int | None = None
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All scores of one measure over one slice and attribute, and the group values behind them."""
+    """All scores of one measure over one slice and attribute, and the group values behind them.
+
+    ``lists`` are the lists that entered each group's value, None where it is no summary of lists.
+    """
 
     measure: Measure
     scores: tuple[Score, ...]
     groups: tuple[str, ...] = ()
     values: GroupValues | None = None
+    lists: IntArray | None = None
 
 
-def evaluate(
-    measure: Measure,
-    counts: Counts,
-    *,
-    unknown_counts: bool = False,
-    top_is_good: bool = True,
-) -> Evaluation:
+def evaluate(measure: Measure, counts: Counts, *, top_is_good: bool = True) -> Evaluation:
     """Every score of ``measure`` on ``counts``.
 
-    ``unknown_counts`` lets the unknown group take part in aggregations; ``top_is_good`` is False
-    where the top of a list is the bad outcome, which swaps best and worst group and nothing else.
+    ``top_is_good`` is False where the top of a list is the bad outcome, which swaps best and worst
+    group and nothing else.
     """
     metric = measure.metric
-    if isinstance(metric, SingleMetric):
-        found = Reason.NO_LISTS if counts.lists == 0 else metric.value(counts, measure.given)
-        name = ScoreName(measure, None)
-        if isinstance(found, Reason):
-            return Evaluation(measure, (Score(name, None, found.value),))
-        return Evaluation(measure, (Score(name, float(found)),))
-    if not isinstance(metric, GroupMetric):
-        raise TypeError(f"{metric.name} is neither a GroupMetric nor a SingleMetric")
     if counts.lists == 0:
         empty = tuple(Score(name, None, Reason.NO_LISTS.value) for name in measure.scores())
         return Evaluation(measure, empty)
-    groups = metric.value.of(counts, measure.given)
-    takes_part = [unknown_counts or group != UNKNOWN for group in counts.groups]
+    if isinstance(metric, SingleMetric):
+        return Evaluation(
+            measure, tuple(_single(name, metric, counts) for name in measure.scores())
+        )
+    if not isinstance(metric, GroupMetric):
+        raise TypeError(f"{metric.name} is neither a GroupMetric nor a SingleMetric")
+    lists = None
+    if measure.uses_lists:
+        groups, lists = _over_lists(measure, counts)
+    elif metric.value is not None:
+        groups = metric.value.of(counts, measure.given)
+    else:
+        raise TypeError(f"{measure.label} says neither how counts nor how lists are summed up")
+    better_high = metric.higher_is_better == top_is_good
     return Evaluation(
         measure,
-        _aggregated(measure, counts.groups, groups, takes_part, top_is_good=top_is_good),
+        _aggregated(measure, counts, groups, top_is_good=better_high),
         counts.groups,
         groups,
+        lists,
     )
 
 
+_MISSING = {
+    "relevance": Reason.RELEVANCE_MISSING,
+    "click": Reason.CLICK_MISSING,
+    "reference_rank": Reason.REFERENCE_MISSING,
+    "propensity": Reason.PROPENSITY_MISSING,
+    "predicted_click": Reason.PREDICTION_MISSING,
+}
+
+
+def _cause(measure: Measure, counts: Counts) -> Reason | None:
+    """Why lists cannot have a value of ``measure``, None where they can."""
+    rows = counts.known_rows.get("rows", 0)
+    for column in sorted(measure.columns):
+        known = counts.known_rows.get(column, 0)
+        if known == 0 or (known < rows and column not in measure.metric.partial):
+            return _MISSING[column]
+    reference = measure.given.get("reference")
+    if reference == "catalogue" and counts.catalogue is None:
+        return Reason.CATALOGUE_MISSING
+    if reference == "target" and counts.target is None:
+        return Reason.TARGET_MISSING
+    return None
+
+
+def _single(name: ScoreName, metric: SingleMetric, counts: Counts) -> Score:
+    """One number: of the counts, or of the lists."""
+    if not name.measure.uses_lists:
+        if metric.value is None:
+            raise TypeError(f"{name.label} says neither how counts nor how lists are summed up")
+        found = metric.value(counts, name.measure.given)
+        if isinstance(found, Reason):
+            return Score(name, None, found.value)
+        return Score(name, float(found))
+    cause = _cause(name.measure, counts)
+    if cause is None and metric.grouped and counts.takes_part.sum() < COMPARED:
+        cause = Reason.ONE_GROUP
+    if cause is not None:
+        return Score(name, None, cause.value)
+    reading = name.aggregation.name if name.aggregation else None
+    sums = counts.list_sums.get((name.measure.label, reading))
+    if sums is None:
+        return Score(name, None, Reason.NOT_COUNTED.value)
+    lists = None if metric.by_query else int(sums.lists[0])
+    if sums.weight[0] == 0:
+        return Score(name, None, metric.empty.value, lists=lists)
+    return Score(name, float(sums.value[0] / sums.weight[0]), lists=lists)
+
+
+def _over_lists(measure: Measure, counts: Counts) -> tuple[GroupValues, IntArray | None]:
+    """Group values from sums over lists, and the lists that entered each."""
+    size = len(counts.groups)
+    cause = _cause(measure, counts)
+    sums = counts.list_sums.get((measure.label, None))
+    if cause is None and sums is None:
+        cause = Reason.NOT_COUNTED
+    if cause is not None or sums is None:
+        return GroupValues(np.full(size, np.nan), (cause,) * size), None
+    # A total of nothing is not a zero: a group without rows here has no value, unless the measure
+    # asks for groups that should be there.
+    present = (counts.total("rows") > 0) | (measure.expects is not None)
+    defined = present & (sums.weight > 0)
+    values = np.full(size, np.nan)
+    np.divide(sums.value, sums.weight, out=values, where=defined)
+    reasons = tuple(
+        None if some else (measure.metric.empty if here else Reason.GROUP_ABSENT)
+        for some, here in zip(defined, present, strict=True)
+    )
+    return GroupValues(values, reasons), sums.lists
+
+
 def _aggregated(
-    measure: Measure,
-    names: tuple[str, ...],
-    groups: GroupValues,
-    takes_part: list[bool],
-    *,
-    top_is_good: bool,
+    measure: Measure, counts: Counts, groups: GroupValues, *, top_is_good: bool
 ) -> tuple[Score, ...]:
-    compared = [at for at, yes in enumerate(takes_part) if yes]
+    names = counts.groups
+    compared = np.flatnonzero(counts.takes_part).tolist()
     scores = tuple(measure.scores())
     if len(compared) < COMPARED:
         return tuple(Score(name, None, Reason.ONE_GROUP.value) for name in scores)
@@ -91,7 +163,7 @@ def _aggregated(
     worst, best = _extremes([names[at] for at in compared], values, top_is_good=top_is_good)
     found = []
     for name in scores:
-        if name.aggregation is None:
+        if not isinstance(name.aggregation, Aggregation):
             raise TypeError(f"{name.label} has groups but no aggregation")
         reason = name.aggregation.undefined(values)
         if reason is None:

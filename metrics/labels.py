@@ -3,12 +3,13 @@
 import re
 from difflib import get_close_matches
 
-from metrics import aggregations, catalogue
-from metrics.base import GroupMetric, Measure, ScoreName
+from metrics import catalogue
+from metrics.base import Measure, ScoreName
+from metrics.families import FAMILIES
 from metrics.terms import Value
 
 _LABEL = re.compile(
-    r"(?P<name>[A-Za-z][A-Za-z0-9]*)"
+    r"(?P<name>[A-Za-z][A-Za-z0-9_]*)"
     r"(?:\((?P<given>[^()]*)\))?"
     r"(?:@(?P<k>[0-9]{1,9}))?"
     r"(?:\.(?P<aggregation>[A-Za-z]+))?"
@@ -19,12 +20,11 @@ class LabelError(ValueError):
     """A label that names no metric; the text says what is wrong and what is nearest."""
 
 
-def _nearest(word: str, words: list[str]) -> str:
+def _near(word: str, words: list[str]) -> str | None:
+    """The one of ``words`` that is most like ``word``, None where none is like it."""
     by_case = {each.casefold(): each for each in words}
     found = get_close_matches(word.casefold(), list(by_case), n=1, cutoff=0.5)
-    if found:
-        return f"; did you mean {by_case[found[0]]}?"
-    return f"; there are {', '.join(words)}"
+    return by_case[found[0]] if found else None
 
 
 def _value(text: str) -> Value:
@@ -61,7 +61,9 @@ def parse_score(label: str) -> ScoreName:
         raise LabelError(f"{label!r} is not a label; one looks like AWRF(p=0.1)@10.MaxMinDiff")
     metric = catalogue.BY_NAME.get(match["name"])
     if metric is None:
-        hint = _nearest(match["name"], list(catalogue.BY_NAME))
+        families = [family.name for family in FAMILIES]
+        near = _near(match["name"], [*catalogue.BY_NAME, *families])
+        hint = f"; did you mean {near}?" if near else "; `rankaudit metrics` lists them"
         raise LabelError(f"there is no metric {match['name']}{hint}")
     try:
         measure = metric.at(
@@ -71,18 +73,31 @@ def parse_score(label: str) -> ScoreName:
         raise LabelError(f"{label}: {error}") from None
     if match["aggregation"] is None:
         return ScoreName(measure, None)
-    if not isinstance(metric, GroupMetric):
+    ways = {way.name: way for way in measure.ways}
+    if not ways:
         raise LabelError(f"{label}: {metric.name} is one number and takes no aggregation")
-    aggregation = aggregations.BY_NAME.get(match["aggregation"])
-    if aggregation is None:
-        hint = _nearest(match["aggregation"], list(aggregations.BY_NAME))
-        raise LabelError(f"{label}: there is no aggregation {match['aggregation']}{hint}")
-    return ScoreName(measure, aggregation)
+    if match["aggregation"] not in ways:
+        kind = "aggregation" if metric.per_group else "reading"
+        near = _near(match["aggregation"], list(ways))
+        hint = f"; did you mean {near}?" if near else f"; there are {', '.join(ways)}"
+        raise LabelError(f"{label}: there is no {kind} {match['aggregation']}{hint}")
+    return ScoreName(measure, ways[match["aggregation"]])
+
+
+def parse_measures(named: str, cutoff: int | None = None) -> list[Measure]:
+    """The measures that ``named`` stands for: one label, or a family with all its metrics.
+
+    ``cutoff`` is that of a family's metrics which cannot do without one.
+    """
+    family = [metric for metric in catalogue.METRICS if metric.family.name == named.strip()]
+    if not family:
+        return [parse_measure(named)]
+    return [each.at(cutoff) if cutoff and each.needs_cutoff else each.usual for each in family]
 
 
 def parse_measure(label: str) -> Measure:
     """The measure that ``label`` names; LabelError when there is none or an aggregation follows."""
     score = parse_score(label)
     if score.aggregation is not None:
-        raise LabelError(f"{label}: leave out .{score.aggregation.name}; all seven are computed")
+        raise LabelError(f"{label}: leave out .{score.aggregation.name}; all are computed")
     return score.measure

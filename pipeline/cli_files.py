@@ -1,4 +1,4 @@
-"""Commands that work on files alone: score, check, generate; and the list of metrics."""
+"""Commands that work on files alone: score, check; and the list of metrics."""
 
 import json
 import sys
@@ -180,13 +180,25 @@ def check(
 
 
 @click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @JSON
 @reports_errors
-def metrics(as_json: bool) -> None:
-    """List the metrics and aggregations."""
-    from pipeline import summary
+def metrics(names: tuple[str, ...], as_json: bool) -> None:
+    """List the metrics, or tell all there is to know of some.
 
+    NAME is a metric, a label such as RBO(p=0.9) or a family such as quality.
+    """
+    from metrics import LabelError
+    from pipeline import catalogue, summary
+    from pipeline.errors import SettingsError
+
+    try:
+        found = catalogue.chosen(names)
+    except LabelError as error:
+        raise SettingsError(str(error)) from None
     if as_json:
-        click.echo(json.dumps(summary.catalogue()))
+        click.echo(json.dumps(catalogue.catalogue(found)))
+    elif names:
+        catalogue.print_details(summary.console(), found)
     else:
-        summary.console().print(summary.metrics_table())
+        catalogue.print_overview(summary.console())

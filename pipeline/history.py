@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from metrics import AGGREGATIONS, METRICS
+from metrics import METRICS
 from pipeline.batch import DATABASE, info, now
 from pipeline.errors import AuditError
 from pipeline.settings import Settings
@@ -19,6 +19,7 @@ from schemas.tables import (
     HISTORY,
     HISTORY_TABLES,
     SUPERSEDED,
+    WAYS,
 )
 
 HISTORY_DATABASE = "history"
@@ -208,12 +209,12 @@ def labelled(settings: Settings, where: str = "true", values: Sequence[Any] = ()
             "SELECT *, metric || coalesce('.' || aggregation, '') AS label "
             f"FROM {HISTORY_DATABASE}.fairness_history WHERE {where} "
             "ORDER BY slice <> 'all', batch, slice, slice_value, attribute, "
-            "list_position(?, regexp_extract(metric, '^[A-Za-z]+')), metric, "
+            "list_position(?, regexp_extract(metric, '^[A-Za-z0-9]+')), metric, "
             "list_position(?, aggregation)",
             params=[
                 *values,
                 [metric.name for metric in METRICS],
-                [aggregation.name for aggregation in AGGREGATIONS],
+                WAYS,
             ],
         )
         return [dict(row) for row in found.to_arrow_table().to_pylist()]

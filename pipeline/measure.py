@@ -13,17 +13,20 @@ import numpy as np
 import pyarrow
 
 from metrics import PREFIX_UNIT, UNIT, WHOLE
-from metrics.prefixes import SMOOTHED_ZERO, SMOOTHING, TERMS, steps, tails
+from metrics.fairness.prefixes import SMOOTHED_ZERO, SMOOTHING, TERMS, steps, tails
 from metrics.weights import exposure_at
+from pipeline.fragments import scaled, structs
+from pipeline.list_measures import ListMeasuring, table_of
 from pipeline.settings import JOIN, Settings
 from pipeline.staging import group_of
 from pipeline.store import create, transaction
 from schemas.columns import Table, internal, literal, quoted
 from schemas.offenders import passes
-from schemas.rules import BINARY
+from schemas.rules import BINARY, LOGGED, POSITION, SCORE
 from schemas.tables import (
     ITEM_GAPS,
     ITEM_STATS,
+    LIST_STATS,
     MEASURED,
     PAIR_STATS,
     PREFIX_STATS,
@@ -37,7 +40,11 @@ _IS_BINARY = " AND ".join(passes(check, "relevance") for check in BINARY.checks)
 def measure(
     connection: duckdb.DuckDBPyConnection, settings: Settings, database: str
 ) -> dict[str, int]:
-    """Fill the count tables of ``database`` from its ranking_log; returns rows per table."""
+    """Fill the count tables of ``database`` from its ranking_log; returns rows per table.
+
+    list_stats holds the measures of the settings that look at lists; every other table serves
+    measures that nobody has asked for yet, too.
+    """
     create(connection, database, *MEASURED)
     deepest = connection.execute(
         f"SELECT greatest(max(rank), max(position)) FROM {quoted(database)}.ranking_log"
@@ -54,6 +61,7 @@ def measure(
         for attribute in settings.attributes:
             measuring.pairs_and_prefixes(attribute)
         measuring.items()
+        measuring.list_stats()
     return {
         table.name: _count(connection, f"{quoted(database)}.{table.name}") for table in MEASURED
     }
@@ -81,11 +89,6 @@ def _register_positions(connection: duckdb.DuckDBPyConnection, depth: int) -> No
         connection.unregister(f"{name}_frame")
 
 
-def _scaled(value: str, unit: int) -> str:
-    """SQL of a real number as a scaled integer, rounded once."""
-    return f"CAST(round(({value}) * {float(unit)!r}::DOUBLE) AS BIGINT)"
-
-
 class _Measuring:
     """The statements that fill the count tables of one batch."""
 
@@ -98,7 +101,7 @@ class _Measuring:
         self.log = "accepted"
         pairs = [(literal(WHOLE), literal(WHOLE))]
         pairs += [(literal(name), internal(name)) for name in settings.slices]
-        self.slices = _structs("slice", "slice_value", pairs)
+        self.slices = structs("slice", "slice_value", pairs)
 
     def _fill(self, table: Table, query: str) -> None:
         self.connection.execute(
@@ -119,9 +122,10 @@ class _Measuring:
             f", {quoted(name)} AS {internal(name)}"
             for name in (*self.settings.slices, *self.settings.attribute_columns)
         )
+        columns = ", ".join(column.name for column in (*LOGGED, POSITION) if column is not SCORE)
         self.connection.execute(
             f"CREATE OR REPLACE TEMP VIEW {self.log} AS "
-            f"SELECT list_id, item_id, rank, position, relevance, click{renamed} "
+            f"SELECT {columns}{renamed} "
             f"FROM {self.database}.ranking_log"
         )
 
@@ -130,15 +134,21 @@ class _Measuring:
         slices = "".join(
             f", any_value({internal(name)}) AS {internal(name)}" for name in self.settings.slices
         )
+        known = {
+            name: name.removesuffix("_known") for name in SLICE_COUNTS.names if "_known" in name
+        }
+        counted = ", ".join(f"count({column}) AS {name}" for name, column in known.items())
         self.connection.execute(
             f"CREATE OR REPLACE TEMP TABLE lists AS SELECT list_id, count(*) AS n, "
-            f"sum(exposure) AS exposure, sum({_scaled('relevance', UNIT)}) AS relevance{slices} "
+            f"sum(exposure) AS exposure, sum({scaled('relevance', UNIT)}) AS relevance, "
+            f"{counted}{slices} "
             f"FROM {self.log} JOIN positions ON place = rank GROUP BY list_id"
         )
         self._fill(
             SLICE_COUNTS,
-            "SELECT slice, slice_value, count(*) AS lists, sum(n)::BIGINT AS rows "
-            f"FROM ({self._by_slice('lists', 'n')}) GROUP BY ALL",
+            "SELECT slice, slice_value, count(*) AS lists, sum(n)::BIGINT AS rows, "
+            + ", ".join(f"sum({name})::BIGINT AS {name}" for name in known)
+            + f" FROM ({self._by_slice('lists', ', '.join(('n', *known)))}) GROUP BY ALL",
         )
 
     def rank_counts(self) -> None:
@@ -148,13 +158,13 @@ class _Measuring:
         cells = (
             f"SELECT {keys}rank, count(*) AS rows, count(relevance) AS judged, "
             f"count(*) FILTER (NOT ({_IS_BINARY})) AS graded, "
-            f"count(*) FILTER (relevance = 1) AS relevant, "
-            f"coalesce(sum({_scaled('relevance', UNIT)}), 0) AS relevance_sum, "
+            f"count(*) FILTER (relevance >= {self.settings.relevant_from!r}) AS relevant, "
+            f"coalesce(sum({scaled('relevance', UNIT)}), 0) AS relevance_sum, "
             f"count(click) AS click_known, "
-            f"coalesce(sum({_scaled('click', UNIT)}), 0) AS click_sum "
+            f"coalesce(sum({scaled('click', UNIT)}), 0) AS click_sum "
             f"FROM {self.log} GROUP BY ALL"
         )
-        attributes = _structs(
+        attributes = structs(
             "attribute",
             "group_value",
             [
@@ -191,8 +201,8 @@ class _Measuring:
         groups = (
             "SELECT list_id, group_value, any_value(n) AS length, count(*) AS own, "
             "sum(position)::HUGEINT AS position_sum, "
-            f"sum({_scaled(f'({bilinear}) / whole.tail0', PREFIX_UNIT)}) AS entropy, "
-            f"sum({_scaled(share, PREFIX_UNIT)}) AS share "
+            f"sum({scaled(f'({bilinear}) / whole.tail0', PREFIX_UNIT)}) AS entropy, "
+            f"sum({scaled(share, PREFIX_UNIT)}) AS share "
             f"FROM ({ordinals}) JOIN lists USING (list_id) "
             "JOIN positions AS whole ON whole.place = n "
             "JOIN positions AS above ON above.place = position - 1 "
@@ -210,13 +220,13 @@ class _Measuring:
             "own::HUGEINT * (length - own) AS pairs, "
             "length::HUGEINT * own - position_sum - (own::HUGEINT * (own - 1)) // 2 AS won, "
             # A list of one group diverges from its own mix by nothing, not by rounding.
-            f"CASE WHEN own = length THEN 0 ELSE entropy - {_scaled(cross, PREFIX_UNIT)} END "
+            f"CASE WHEN own = length THEN 0 ELSE entropy - {scaled(cross, PREFIX_UNIT)} END "
             f"AS divergence{names} "
             f"FROM ({groups}) AS groups JOIN lists USING (list_id)"
         )
         name = literal(JOIN.join(attribute))
         columns = "group_value, pairs, won, entropy, share, divergence"
-        won = _scaled("won::DOUBLE / pairs::DOUBLE", UNIT)
+        won = scaled("won::DOUBLE / pairs::DOUBLE", UNIT)
         self._fill(
             PAIR_STATS,
             f"SELECT slice, slice_value, {name} AS attribute, group_value, count(*) AS lists, "
@@ -237,10 +247,10 @@ class _Measuring:
         slices = "".join(
             f", lists.{internal(name)} AS {internal(name)}" for name in self.settings.slices
         )
-        relevance = _scaled("log.relevance", UNIT)
+        relevance = scaled("log.relevance", UNIT)
         shared = "lists.relevance > 0"
-        exposure_share = _scaled("positions.exposure / lists.exposure", UNIT)
-        relevance_share = _scaled(f"{relevance} / lists.relevance", UNIT)
+        exposure_share = scaled("positions.exposure / lists.exposure", UNIT)
+        relevance_share = scaled(f"{relevance} / lists.relevance", UNIT)
         rows = (
             f"SELECT item_id, positions.exposure AS exposure, {relevance} AS relevance, "
             f"CASE WHEN {shared} THEN {exposure_share} ELSE 0 END AS exposure_share, "
@@ -266,12 +276,21 @@ class _Measuring:
             "SELECT slice, slice_value, count(*) AS items, "
             "sum(abs(exposure_sum - relevance_sum))::HUGEINT AS gap_sum, "
             "any_value(share_lists) AS share_lists, "
-            "sum(abs(exposure_share_sum - relevance_share_sum))::HUGEINT AS share_gap_sum "
-            f"FROM {self.database}.item_stats JOIN ({share_lists}) USING (slice, slice_value) "
+            "sum(abs(exposure_share_sum - relevance_share_sum))::HUGEINT AS share_gap_sum, "
+            "sum(exposure_sum)::HUGEINT AS exposure_sum, "
+            "sum(exposure_sum * place)::HUGEINT AS exposure_rank_sum "
+            "FROM (SELECT *, row_number() OVER "
+            "(PARTITION BY slice, slice_value ORDER BY exposure_sum) AS place "
+            f"FROM {self.database}.item_stats) JOIN ({share_lists}) USING (slice, slice_value) "
             "GROUP BY ALL",
         )
 
-
-def _structs(name: str, value: str, pairs: list[tuple[str, str]]) -> str:
-    """SQL of a list of {name, value} structs, to be unnested."""
-    return "[" + ", ".join(f"{{'{name}': {a}, '{value}': {b}}}" for a, b in pairs) + "]"
+    def list_stats(self) -> None:
+        """Measures that look at lists one by one, added up."""
+        wanted = [measure for measure in self.settings.measures if measure.uses_lists]
+        if not wanted:
+            return
+        rows = ListMeasuring(self.connection, self.settings, self.database, self.log, wanted).rows()
+        self.connection.register("list_rows", table_of(rows))
+        self._fill(LIST_STATS, "SELECT * FROM list_rows")
+        self.connection.unregister("list_rows")

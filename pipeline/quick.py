@@ -16,7 +16,7 @@ import duckdb
 import pandas as pd
 import pyarrow
 
-from metrics import METRICS, Measure, Metric, parse_measure
+from metrics import FAIRNESS, Measure, Metric, parse_measure, parse_measures
 from pipeline import scoring
 from pipeline.errors import DataRefused, SettingsError
 from pipeline.ingest import Ingested, ingest
@@ -54,7 +54,7 @@ def measures_for(
     decay: float | None = None,
     denominator: str | None = None,
 ) -> tuple[Measure, ...]:
-    """The measures that labels name, or all metrics, with parameters filled in.
+    """The measures that labels and families name, or the fairness metrics, parameters filled in.
 
     A parameter is given to every metric that takes it and does not say it in its own label.
     LabelError on a label or value that does not exist.
@@ -70,7 +70,7 @@ def measures_for(
         }
         return metric.at(own.k or (k if metric.cutoff else None), **given)
 
-    named = [parse_measure(label) for label in labels] or [metric.at() for metric in METRICS]
+    named = [each for label in labels or (FAIRNESS.name,) for each in parse_measures(label, k)]
     return tuple(dict.fromkeys(filled(each.metric, each) for each in named))
 
 

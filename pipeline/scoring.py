@@ -23,16 +23,17 @@ from metrics import (
     WHOLE,
     Counts,
     Evaluation,
-    GroupMetric,
     ItemCounts,
+    ListSums,
     Measure,
     PairCounts,
     PrefixCounts,
     RankHistogram,
-    SingleMetric,
     evaluate,
+    parse_measure,
 )
 from pipeline.errors import AuditError
+from pipeline.list_measures import basis
 from pipeline.settings import Settings
 from pipeline.verdicts import status_of
 from schemas.columns import Table, quoted
@@ -41,6 +42,7 @@ from schemas.tables import (
     GROUP_HISTORY,
     GROUP_SIZES,
     ITEM_GAPS,
+    LIST_STATS,
     PAIR_STATS,
     PREFIX_STATS,
     RANK_COUNTS,
@@ -82,6 +84,9 @@ class StoredCounts:
         self._gaps = {_slice(row): row for row in self._read(ITEM_GAPS)}
         self._pairs = self._by_group(PAIR_STATS)
         self._prefixes = self._by_group(PREFIX_STATS)
+        self._list_rows: dict[tuple[Slice, str | None], list[Row]] = {}
+        for row in self._read(LIST_STATS):
+            self._list_rows.setdefault((_slice(row), row["attribute"]), []).append(row)
         self._histograms = self._read_histograms()
         self._binary = self._is_binary()
         if not self.slices:
@@ -129,14 +134,18 @@ class StoredCounts:
         part: Slice,
         attribute: str,
         *,
-        with_catalogue: bool = False,
-        target: dict[str, float] | None = None,
+        expected: str | None = None,
+        settings: Settings,
     ) -> Counts:
-        """Counts of one slice and attribute; ``with_catalogue`` adds groups that never appeared."""
-        sizes = self._sizes.get(attribute)
-        names = self.groups(attribute)
-        if with_catalogue and sizes:
-            names = tuple(sorted({*names, *(set(sizes) - {UNKNOWN})}))
+        """Counts of one slice and attribute.
+
+        ``expected`` adds groups that never appeared: those of the ``catalogue`` or the ``target``.
+        """
+        sizes, target = self._sizes.get(attribute), settings.targets.get(attribute)
+        named = set({"catalogue": sizes, "target": target}.get(expected or "") or ())
+        if not settings.unknown_group.in_aggregations:
+            named -= {UNKNOWN}
+        names = tuple(sorted({*self.groups(attribute), *named}))
         rows = self._histograms.get((*part, attribute))
         if rows is None:
             rows = self._histograms[WHOLE, WHOLE, attribute].iloc[:0]
@@ -165,20 +174,73 @@ class StoredCounts:
             items=self._items(part),
             catalogue=sizes,
             target=target,
+            unknown_counts=settings.unknown_group.in_aggregations,
+            known_rows=self._known_rows(part),
+            list_sums=self._list_sums(part, attribute, names, settings),
         )
+
+    def _known_rows(self, part: Slice) -> dict[str, int]:
+        row = self.slices[part]
+        known = {name: row[name] or 0 for name in row if name.endswith("_known")}
+        return {"rows": row["rows"], **{n.removesuffix("_known"): v for n, v in known.items()}}
+
+    def _list_sums(
+        self, part: Slice, attribute: str, names: Sequence[str], settings: Settings
+    ) -> dict[tuple[str, str | None], ListSums]:
+        """Sums over lists of the slice, made under the settings as they are.
+
+        What was counted at all has a row for the whole batch, if only to say that no list has a
+        value; a slice without rows then has sums of nothing.
+        """
+        found: dict[tuple[str, str | None], dict[str | None, Row]] = {}
+        for about in (None, attribute):
+            for where in dict.fromkeys(((WHOLE, WHOLE), part)):
+                for row in self._list_rows.get((where, about), ()):
+                    if row["basis"] != _basis_of(row["metric"], settings, about):
+                        continue
+                    here = found.setdefault((row["metric"], row["reading"]), {})
+                    if where == part:
+                        here[row["group_value"]] = row
+        return {
+            key: _as_arrays(rows, names if _measure(key[0]).metric.per_group else (None,))
+            for key, rows in found.items()
+        }
 
     def _items(self, part: Slice) -> ItemCounts | None:
         row = self._gaps.get(part)
         if row is None:
             return None
         return ItemCounts(
-            int(row["gap_sum"]) / UNIT, int(row["share_gap_sum"]) / UNIT, row["share_lists"]
+            gap=int(row["gap_sum"]) / UNIT,
+            share_gap=int(row["share_gap_sum"]) / UNIT,
+            share_lists=row["share_lists"],
+            exposure=int(row["exposure_sum"]) / UNIT,
+            exposure_ranks=int(row["exposure_rank_sum"]) / UNIT,
+            items=row["items"],
         )
 
     def lists_with(self, part: Slice, attribute: str, group: str) -> int:
         """Lists of the slice that hold the group."""
         row = self._prefixes.get(part, {}).get((attribute, group))
         return int(row["lists"]) if row else 0
+
+
+@cache
+def _measure(label: str) -> Measure:
+    return parse_measure(label)
+
+
+def _basis_of(label: str, settings: Settings, attribute: str | None) -> str | None:
+    return basis(settings, _measure(label), attribute)
+
+
+def _as_arrays(rows: dict[str | None, Row], names: Sequence[str | None]) -> ListSums:
+    found = [rows.get(name) for name in names]
+    return ListSums(
+        lists=np.array([row["lists"] if row else 0 for row in found], dtype=np.int64),
+        value=np.array([int(row["value_sum"]) / UNIT if row else 0.0 for row in found]),
+        weight=np.array([int(row["weight_sum"]) / UNIT if row else 0.0 for row in found]),
+    )
 
 
 def _slice(row: Row) -> Slice:
@@ -217,26 +279,16 @@ def scored(
     for part in sorted(stored.slices, key=lambda each: (each[0] != WHOLE, each)):
 
         @cache
-        def counts(attribute: str, wide: bool, part: Slice = part) -> Counts:
-            target = settings.targets.get(attribute)
-            return stored.counts(part, attribute, with_catalogue=wide, target=target)
+        def counts(attribute: str, expected: str | None, part: Slice = part) -> Counts:
+            return stored.counts(part, attribute, expected=expected, settings=settings)
 
         for at, attribute in enumerate(settings.attribute_names):
             for measure in wanted:
-                metric = measure.metric
-                grouped = isinstance(metric, GroupMetric) or (
-                    isinstance(metric, SingleMetric) and metric.grouped
-                )
+                grouped = measure.metric.grouped
                 if not grouped and at > 0:
                     continue
-                wide = measure.given.get("denominator") == "catalogue"
-                here = counts(attribute, wide)
-                found = evaluate(
-                    measure,
-                    here,
-                    unknown_counts=settings.unknown_group.in_aggregations,
-                    top_is_good=settings.top_of_list == "good",
-                )
+                here = counts(attribute, measure.expects)
+                found = evaluate(measure, here, top_is_good=settings.top_of_list == "good")
                 yield Scored(part, attribute if grouped else None, found, here)
 
 
@@ -271,6 +323,7 @@ def rows_of(
                     "status": status_of(score, settings.thresholds, each.attribute, each.part[0]),
                     "lists": size["lists"],
                     "rows": size["rows"],
+                    "lists_undefined": None if score.lists is None else size["lists"] - score.lists,
                     **origin,
                 }
             )
@@ -278,9 +331,10 @@ def rows_of(
             continue
         values = each.evaluation.values
         appearances = each.counts.total("rows")
-        for name, value, reason, n in zip(
-            each.evaluation.groups, values.values, values.reasons, appearances, strict=True
+        for at, (name, value, reason, n) in enumerate(
+            zip(each.evaluation.groups, values.values, values.reasons, appearances, strict=True)
         ):
+            lists = each.evaluation.lists
             groups.append(
                 {
                     **key,
@@ -288,7 +342,9 @@ def rows_of(
                     "value": None if reason else float(value),
                     "reason": reason.value if reason else None,
                     "n": int(n),
-                    "lists": stored.lists_with(each.part, each.attribute, name),
+                    "lists": stored.lists_with(each.part, each.attribute, name)
+                    if lists is None
+                    else int(lists[at]),
                     **origin,
                 }
             )

@@ -23,7 +23,14 @@ from pydantic import (
     model_validator,
 )
 
-from metrics import METRICS, WHOLE, Measure, parse_measure, parse_score
+from metrics import (
+    FAIRNESS,
+    WHOLE,
+    Measure,
+    parse_measure,
+    parse_measures,
+    parse_score,
+)
 from pipeline.errors import SettingsError, several
 from schemas.rules import LOGGED, POSITION
 
@@ -156,9 +163,10 @@ class Settings(Part):
     top_of_list: Literal["good", "bad"] = "good"
     missing_relevance: Literal["undefined", "zero"] = "undefined"
     missing_click: Literal["undefined", "zero"] = "undefined"
+    relevant_from: float = Field(default=0.5, gt=0, le=1)
     attributes: Annotated[tuple[Attribute, ...], BeforeValidator(_as_list)] = Field(min_length=1)
     slices: Names = ()
-    metrics: Names = Field(default=tuple(metric.at().label for metric in METRICS), min_length=1)
+    metrics: Names = Field(default=(FAIRNESS.name,), min_length=1, validate_default=True)
     targets: dict[str, dict[str, float]] = Field(default_factory=dict)
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     rejects: Rejects = Rejects()
@@ -204,8 +212,11 @@ class Settings(Part):
     @field_validator("metrics")
     @classmethod
     def _metrics_known(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
-        found, problems = _parsed(labels, lambda label: parse_measure(label).label)
-        return _or_problems(tuple(found), [*problems, *_twice(found)])
+        found, problems = _parsed(labels, parse_measures)
+        said = [measure.label for named in found for measure in named]
+        # A family may be named beside one of its metrics; one label may not stand twice.
+        twice = _twice(named[0].label for named in found if len(named) == 1)
+        return _or_problems(tuple(dict.fromkeys(said)), [*problems, *twice])
 
     @field_validator("thresholds")
     @classmethod
@@ -299,6 +310,7 @@ class Settings(Part):
             "ranks",
             "missing_relevance",
             "missing_click",
+            "relevant_from",
             "attributes",
             "slices",
             "rejects",
@@ -338,9 +350,10 @@ def _wrong_names(names: Iterable[str]) -> list[str]:
     return problems
 
 
-def _parsed(labels: Iterable[str], parse: Callable[[str], str]) -> tuple[list[str], list[str]]:
-    """Labels in their printed form, and what is wrong with those that have none."""
-    found, problems = [], []
+def _parsed(labels: Iterable[str], parse: Callable[[str], T]) -> tuple[list[T], list[str]]:
+    """What labels parse to, and what is wrong with those that name nothing."""
+    found: list[T] = []
+    problems: list[str] = []
     for label in labels:
         try:
             found.append(parse(label))

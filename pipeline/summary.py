@@ -8,7 +8,6 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,7 +15,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from metrics import AGGREGATIONS, METRICS, Metric, Range, SingleMetric
 from pipeline.rejects import counted, rule_lines
 from pipeline.run import Outcome
 from pipeline.settings import Settings
@@ -193,68 +191,3 @@ def write_json_lines(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> None:
     """Rows as JSON, one object a line."""
     for row in rows:
         file.write(json.dumps({name: plain(value) for name, value in row.items()}) + "\n")
-
-
-def catalogue() -> dict[str, Any]:
-    """Metrics and aggregations as data, derived from their declarations."""
-    return {
-        "metrics": [_metric(metric) for metric in METRICS],
-        "aggregations": [
-            {
-                "name": each.name,
-                "formula": each.formula,
-                "fairest": each.fairest,
-                "alarm": each.alarm,
-            }
-            for each in AGGREGATIONS
-        ],
-    }
-
-
-def _metric(metric: Metric) -> dict[str, Any]:
-    single = metric if isinstance(metric, SingleMetric) else None
-    return {
-        "name": metric.name,
-        "title": metric.title,
-        "label": metric.at().label,
-        "formula": metric.formula,
-        "per_group": single is None,
-        "range": _range(metric.range),
-        "fairest": single.fairest if single else None,
-        "alarm": single.alarm if single else None,
-        "scores": {
-            score.label: {"range": _range(score.range), "fairest": score.fairest}
-            for score in metric.at().scores()
-        },
-        "cutoff": metric.cutoff,
-        "columns": sorted(metric.columns),
-        "parameters": {
-            parameter.name: {
-                "default": parameter.default,
-                "choices": list(parameter.choices),
-                "text": parameter.text,
-            }
-            for parameter in metric.parameters
-        },
-        "source": metric.source,
-    }
-
-
-def _range(of: Range) -> list[float | None]:
-    return [of.low, of.high if isfinite(of.high) else None]
-
-
-def metrics_table() -> Table:
-    """The catalogue for a terminal."""
-    table = Table(box=None, pad_edge=False, width=WIDTH)
-    for name in ("metric", "what", "range", "needs", "formula"):
-        table.add_column(name, overflow="fold")
-    for metric in METRICS:
-        table.add_row(
-            printable(metric.at().label),
-            printable(metric.title),
-            printable(str(metric.range)),
-            ", ".join(sorted(metric.columns)),
-            printable(metric.formula),
-        )
-    return table

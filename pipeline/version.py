@@ -9,10 +9,13 @@ import schemas
 
 _PIPELINE = (
     "readers.py",
+    "lists.py",
     "staging.py",
     "rejects.py",
     "ingest.py",
+    "fragments.py",
     "measure.py",
+    "list_measures.py",
     "scoring.py",
     "verdicts.py",
 )
@@ -22,8 +25,8 @@ _PIPELINE = (
 def code_version() -> str:
     """Like ``0.1.0+3f2a9c1d``: two rows with the same one were computed by the same source."""
     files = [
-        *sorted(Path(metrics.__file__).parent.glob("*.py")),
-        *sorted(Path(schemas.__file__).parent.glob("*.py")),
+        *sorted(Path(metrics.__file__).parent.rglob("*.py")),
+        *sorted(Path(schemas.__file__).parent.rglob("*.py")),
         *(Path(__file__).with_name(name) for name in _PIPELINE),
     ]
     digest = hashlib.sha256()

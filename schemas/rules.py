@@ -63,6 +63,23 @@ REFERENCE_RANK = Column(
         pa.Check.le(MAX_RANK, title="reference_rank_high", error=f"is above {MAX_RANK:,}"),
     ),
 )
+PROPENSITY = Column(
+    "propensity",
+    "DOUBLE",
+    "probability that the row was looked at, in (0, 1]",
+    nullable=True,
+    checks=(
+        pa.Check.gt(0.0, title="propensity_low", error="is not above 0"),
+        pa.Check.le(1.0, title="propensity_high", error="is above 1"),
+    ),
+)
+PREDICTED_CLICK = Column(
+    "predicted_click",
+    "DOUBLE",
+    "click-through rate that a model expects, in [0, 1]",
+    nullable=True,
+    checks=(pa.Check.in_range(0.0, 1.0, title="predicted_click_range", error="is outside [0, 1]"),),
+)
 SCORE = Column(
     "score",
     "DOUBLE",
@@ -76,7 +93,18 @@ POSITION = Column(
     checks=(pa.Check.ge(1, title="position_low", error="is below 1"),),
 )
 
-LOGGED = (LIST_ID, ITEM_ID, RANK, SCORE, RELEVANCE, CLICK, QUERY_ID, REFERENCE_RANK)
+LOGGED = (
+    LIST_ID,
+    ITEM_ID,
+    RANK,
+    SCORE,
+    RELEVANCE,
+    CLICK,
+    QUERY_ID,
+    REFERENCE_RANK,
+    PROPENSITY,
+    PREDICTED_CLICK,
+)
 """Columns that a log may hold besides slices and attributes."""
 REQUIRED = ("list_id", "item_id")
 """Columns that a log must hold; rank or score comes with them."""
@@ -112,6 +140,8 @@ def ranking_log(slices: tuple[str, ...], attributes: tuple[str, ...]) -> Table:
             CLICK,
             QUERY_ID,
             REFERENCE_RANK,
+            PROPENSITY,
+            PREDICTED_CLICK,
             *(named(name) for name in slices),
             *(named(name) for name in attributes),
         ),

@@ -5,7 +5,7 @@ from math import isfinite
 import pandas as pd
 import pandera.pandas as pa
 
-from metrics import AGGREGATIONS, parse_score
+from metrics import AGGREGATIONS, METRICS, parse_score
 from schemas.columns import Column, Table
 
 BATCH = Column("batch", "VARCHAR", "the partition, a day by default")
@@ -46,7 +46,17 @@ RULE_COUNTS = Table(
 SLICE_COUNTS = Table(
     "slice_counts",
     "Lists and rows of each slice.",
-    (SLICE, SLICE_VALUE, LISTS, ROWS),
+    (
+        SLICE,
+        SLICE_VALUE,
+        LISTS,
+        ROWS,
+        Column("relevance_known", "BIGINT", "rows whose relevance is known"),
+        Column("click_known", "BIGINT", "rows whose click is known"),
+        Column("reference_rank_known", "BIGINT", "rows that the reference ranking holds"),
+        Column("propensity_known", "BIGINT", "rows whose propensity is known"),
+        Column("predicted_click_known", "BIGINT", "rows with a predicted click"),
+    ),
     key=("slice", "slice_value"),
 )
 RANK_COUNTS = Table(
@@ -61,7 +71,7 @@ RANK_COUNTS = Table(
         ROWS,
         Column("judged", "BIGINT", "rows whose relevance is known"),
         Column("graded", "BIGINT", "rows whose relevance is neither 0 nor 1"),
-        Column("relevant", "BIGINT", "rows of relevance 1"),
+        Column("relevant", "BIGINT", "rows whose relevance reaches relevant_from in the settings"),
         Column("relevance_sum", "HUGEINT", "sum of relevance, scaled by 2^60"),
         Column("click_known", "BIGINT", "rows whose click is known"),
         Column("click_sum", "HUGEINT", "sum of click, scaled by 2^60"),
@@ -115,7 +125,7 @@ ITEM_STATS = Table(
 )
 ITEM_GAPS = Table(
     "item_gaps",
-    "IAA's sums over items, per slice.",
+    "Sums over items, per slice (IAA, Gini).",
     (
         SLICE,
         SLICE_VALUE,
@@ -123,6 +133,12 @@ ITEM_GAPS = Table(
         Column("gap_sum", "HUGEINT", "sum over items of |exposure - relevance|, by 2^60"),
         Column("share_lists", "BIGINT", "lists with any relevance"),
         Column("share_gap_sum", "HUGEINT", "the same gap between shares, by 2^60"),
+        Column("exposure_sum", "HUGEINT", "sum over items of exposure, by 2^60"),
+        Column(
+            "exposure_rank_sum",
+            "HUGEINT",
+            "sum over items of exposure times place, the least exposed item first, by 2^60",
+        ),
     ),
     key=("slice", "slice_value"),
 )
@@ -133,12 +149,42 @@ GROUP_SIZES = Table(
     key=("attribute", "group_value"),
 )
 
-ADDITIVE = (SLICE_COUNTS, RANK_COUNTS, PAIR_STATS, PREFIX_STATS)
+LIST_STATS = Table(
+    "list_stats",
+    "Metrics computed list by list, added over lists.",
+    (
+        SLICE,
+        SLICE_VALUE,
+        Column("attribute", "VARCHAR", "attribute; null for metrics without groups", nullable=True),
+        Column("metric", "VARCHAR", "metric with its parameters, as printed: nDCG@10"),
+        Column("reading", "VARCHAR", "reading, where the metric has several", nullable=True),
+        Column("group_value", "VARCHAR", "group; null for one number per list", nullable=True),
+        Column(
+            "basis",
+            "VARCHAR",
+            "settings that the numbers depend on beside the metric's own parameters",
+            nullable=True,
+        ),
+        Column("lists", "BIGINT", "lists that have a value; queries for metrics of queries"),
+        Column("value_sum", "HUGEINT", "sum of their values, scaled by 2^60"),
+        Column("weight_sum", "HUGEINT", "sum of their weights, scaled by 2^60"),
+    ),
+    key=("slice", "slice_value", "attribute", "metric", "reading", "group_value"),
+)
+
+ADDITIVE = (SLICE_COUNTS, RANK_COUNTS, PAIR_STATS, PREFIX_STATS, LIST_STATS)
 """Tables that add up over batches."""
 KEPT_COUNTS = (*ADDITIVE, ITEM_GAPS, GROUP_SIZES)
 """Tables from which a batch can be scored again, with any parameters, without its rows."""
 MEASURED = (*KEPT_COUNTS, ITEM_STATS)
 """Tables that measuring a batch fills."""
+
+WAYS = list(
+    dict.fromkeys(
+        way.name for ways in (AGGREGATIONS, *(m.usual.ways for m in METRICS)) for way in ways
+    )
+)
+"""Aggregations of groups and readings of numbers: what may follow a metric after a dot."""
 
 STATUSES = ("ok", "breach", "undefined", "not_judged")
 
@@ -178,9 +224,9 @@ FAIRNESS_HISTORY = Table(
         Column(
             "aggregation",
             "VARCHAR",
-            "how groups are aggregated; null for metrics that are one number",
+            "how groups are aggregated, or which reading; null for metrics that are one number",
             nullable=True,
-            checks=(pa.Check.isin([each.name for each in AGGREGATIONS]),),
+            checks=(pa.Check.isin(WAYS),),
         ),
         Column("value", "DOUBLE", "the score; null where it is undefined", nullable=True),
         Column("reason", "VARCHAR", "why the value is null", nullable=True),
@@ -196,6 +242,12 @@ FAIRNESS_HISTORY = Table(
         ),
         LISTS,
         ROWS,
+        Column(
+            "lists_undefined",
+            "BIGINT",
+            "lists without a value, left out of the number; null where it is none of lists",
+            nullable=True,
+        ),
         *_RUN,
     ),
     key=("batch", "slice", "slice_value", "attribute", "metric", "aggregation"),
@@ -213,7 +265,7 @@ GROUP_HISTORY = Table(
         Column("value", "DOUBLE", "the group's value; null where it is undefined", nullable=True),
         Column("reason", "VARCHAR", "why the value is null", nullable=True),
         Column("n", "BIGINT", "rows of the group"),
-        Column("lists", "BIGINT", "lists that hold the group"),
+        Column("lists", "BIGINT", "lists that hold the group, or that have a value for it"),
         *_RUN,
     ),
     key=("batch", "slice", "slice_value", "attribute", "metric", "group_value"),

@@ -3,7 +3,7 @@
 import gzip
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 
-from metrics import METRICS, Measure
+from metrics import FAIRNESS, METRICS, Measure, Metric
 from pipeline import score
 from pipeline.batch import opened
 from pipeline.quick import score_files
@@ -26,7 +26,11 @@ from pipeline.store import store_of
 Row = dict[str, Any]
 Rows = list[Row]
 Columns = Mapping[str, Sequence[Any]]
-NUMBERS = {"rank": "int64", "score": "float64", "relevance": "float64", "click": "float64"}
+NUMBERS = {
+    "rank": "int64",
+    "reference_rank": "int64",
+    **dict.fromkeys(("score", "relevance", "click", "propensity", "predicted_click"), "float64"),
+}
 DAY = "2026-01-05"
 
 
@@ -202,14 +206,23 @@ def stored(settings: Settings, batch: str = DAY) -> Found:
         return found(*tables)
 
 
-def every_measure(p: float = 0.1, decay: float = 0.75, k: int = 2) -> Iterator[Measure]:
+TEN = tuple(metric for metric in METRICS if metric.family is FAIRNESS)
+"""The fairness metrics that are computed where nobody says otherwise."""
+
+
+def every_measure(
+    p: float = 0.1, decay: float = 0.75, k: int = 2, metrics: Iterable[Metric] = TEN
+) -> Iterator[Measure]:
     """Every metric with every choice that it offers, without a cut-off and with one."""
     numbers = {"p": p, "decay": decay}
-    for metric in METRICS:
-        options = [each.choices or (numbers[each.name],) for each in metric.parameters]
+    for metric in metrics:
+        options = [
+            each.choices or (numbers.get(each.name, each.default),) for each in metric.parameters
+        ]
         for chosen in product(*options):
             said = {each.name: v for each, v in zip(metric.parameters, chosen, strict=True)}
-            yield metric.at(**said)
+            if not metric.needs_cutoff:
+                yield metric.at(**said)
             if metric.cutoff:
                 yield metric.at(k, **said)
 

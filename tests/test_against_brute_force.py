@@ -14,7 +14,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from logs import Found, Row, Rows, every_measure, scored, scored_file
 
-from metrics import AGGREGATIONS, GroupMetric, Measure
+from metrics import AGGREGATIONS, UNKNOWN, GroupMetric, Measure
 
 TOWNS = ("A", "B", "unknown")
 ATTRIBUTES: list[str | list[str]] = ["group", ["group", "town"]]
@@ -120,13 +120,17 @@ def aggregation_slack(name: str, values: list[float]) -> float:
 def expected_values(
     measure: Measure, log: Log, part: Rows, attribute: str | list[str]
 ) -> Mapping[str, Number]:
+    shown = {brute.group_of(row, attribute) for row in log.rows}
+    if measure.expects and log.unknown_counts and log.items:
+        # Where unknown is a group like others, it is one of the item table, too.
+        shown |= {UNKNOWN} & set(brute.catalogue_sizes(log.items, attribute))
     return brute.group_values(
         measure.metric.name,
         part,
         attribute,
         k=measure.k,
         catalogue=log.items,
-        groups={brute.group_of(row, attribute) for row in log.rows},
+        groups=shown,
         batch=log.rows,
         **dict(measure.parameters),
     )

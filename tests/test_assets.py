@@ -14,6 +14,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import yaml
+from logs import TEN
 
 import assets.counts
 import pipeline.batch
@@ -24,7 +25,7 @@ from assets.left_out import failure, left_out
 from assets.reads import tables_read
 from assets.resources import Audit
 from assets.sensors import record_failures
-from metrics import METRICS
+from metrics import FAMILIES, METRICS
 from pipeline.errors import SettingsError
 from pipeline.history import manifest
 from pipeline.settings import load_settings
@@ -55,7 +56,7 @@ DEPENDENCIES = {
     "ARP": HISTOGRAM | {"pair_stats"},
     "NDKL": HISTOGRAM | {"prefix_stats"},
     "IAA": HISTOGRAM | {"item_stats"},
-    "fairness_history": frozenset(metric.name for metric in METRICS),
+    "fairness_history": frozenset(metric.name for metric in TEN),
     "dashboard": frozenset({"fairness_history"}),
 }
 CHECKS = {
@@ -216,14 +217,35 @@ def test_only_metrics_of_the_settings_are_assets(audit: Callable[..., Path]) -> 
     file = audit(metrics=["EXP", "EXP@2", "NDKL"], thresholds={"EXP@2.MinMaxRatio": {"min": 0.5}})
     graph = definitions(file).get_repository_def().asset_graph
     keys = {key.to_user_string() for key in graph.get_all_asset_keys()}
-    assert keys & {metric.name for metric in METRICS} == {"EXP", "NDKL"}
+    assert keys & {metric.name for metric in TEN} == {"EXP", "NDKL"}
     assert {key.name for key in graph.asset_check_keys} >= {"EXP_2_MinMaxRatio"}
     assert "relevance_is_binary" not in {key.name for key in graph.asset_check_keys}
 
 
-def test_every_metric_reads_the_histogram() -> None:
-    for metric in METRICS:
-        assert {table.name for table in tables_read([metric.at()])} >= {"rank_counts"}
+def test_every_fairness_metric_reads_the_histogram() -> None:
+    for metric in TEN:
+        assert {table.name for table in tables_read([metric.usual])} >= {"rank_counts"}
+
+
+def test_a_metric_that_looks_at_lists_reads_what_lists_add_up_to() -> None:
+    by_lists = [metric for metric in METRICS if metric.usual.uses_lists]
+    assert by_lists
+    for metric in by_lists:
+        assert "list_stats" in {table.name for table in tables_read([metric.usual])}, metric.name
+
+
+def test_each_other_family_is_one_asset(audit: Callable[..., Path]) -> None:
+    file = audit(
+        metrics=["EXP", "nDCG@5", "RR", "TPR@3"],
+        thresholds={"nDCG@5": {"min": 0.1}, "TPR@3.MinMaxRatio": {"min": 0.5}},
+    )
+    graph = definitions(file).get_repository_def().asset_graph
+    keys = {key.to_user_string() for key in graph.get_all_asset_keys()}
+    assert keys & {*(metric.name for metric in METRICS), *(each.name for each in FAMILIES)} == {
+        "EXP", "quality", "top_k"
+    }  # fmt: skip
+    checks = {(key.asset_key.to_user_string(), key.name) for key in graph.asset_check_keys}
+    assert {("quality", "nDCG_5"), ("top_k", "TPR_3_MinMaxRatio")} <= checks
 
 
 def test_late_results_are_noticed_unless_the_period_is_closed(audit: Callable[..., Path]) -> None:
@@ -422,7 +444,7 @@ def test_one_metric_alone(
     assert result.success
     assert {asset for asset, _ in metadata(result)} == {"EXP"}
     held = rows(tmp_path / f"store/batches/{DAY}.duckdb", "SELECT metric FROM fairness_history")
-    assert len({metric for (metric,) in held}) == len(METRICS)
+    assert len({metric for (metric,) in held}) == len(TEN)
 
 
 def test_the_steps_one_by_one(
@@ -433,7 +455,7 @@ def test_the_steps_one_by_one(
     early = run(file, instance, DAY, only=["fairness_history"])
     assert "nothing is stored yet" in failures(early)[0]
     assert not run(file, instance, DAY, only=["EXP"]).success
-    for only in (["ranking_log"], COUNTS, [each.name for each in METRICS], ["fairness_history"]):
+    for only in (["ranking_log"], COUNTS, [each.name for each in TEN], ["fairness_history"]):
         assert run(file, instance, DAY, only=only).success, only
     assert statuses(file) == {DAY: "done"}
     assert run(file, instance, DAY, only=["dashboard"]).success

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from logs import Rows, ranked, scored, write
+from logs import TEN, Rows, ranked, scored, write
 
-from metrics import AGGREGATIONS, METRICS, GroupMetric, parse_measure
+from metrics import AGGREGATIONS, parse_measure
 from pipeline.cli import main
 
 FILES = ["log.parquet", "log.csv", "log.jsonl", "log.csv.gz", "log.jsonl.gz"]
@@ -137,7 +137,7 @@ def test_the_library(tmp_path: Path, case: dict[str, Any], file: str) -> None:
 
 def test_the_golden_files_cover_every_metric_and_aggregation() -> None:
     results = [result for case in LIBRARY for result in case["results"]]
-    assert {result["metric"] for result in results} == {metric.name for metric in METRICS}
+    assert {result["metric"] for result in results} == {metric.name for metric in TEN}
     for result in [*results, *NOTEBOOK]:
         if "aggregations" in result:
             assert set(result["aggregations"]) == {each.name for each in AGGREGATIONS}
@@ -166,8 +166,8 @@ def test_the_document_has_the_shape_that_was_promised(tmp_path: Path) -> None:
     found = document([str(path), "--config", str(tmp_path / "audit.yaml")])
     assert set(found) == {"lists", "rows", "rejected", "scores"}
     assert (found["lists"], found["rows"], found["rejected"]) == (1, len(rows), 1)
-    grouped = [metric for metric in METRICS if isinstance(metric, GroupMetric)]
-    assert len(found["scores"]) == len(AGGREGATIONS) * len(grouped) + len(METRICS) - len(grouped)
+    grouped = [metric for metric in TEN if metric.per_group]
+    assert len(found["scores"]) == len(AGGREGATIONS) * len(grouped) + len(TEN) - len(grouped)
     for score in found["scores"]:
         assert list(score) == list(SHAPE)
         for name, kind in SHAPE.items():

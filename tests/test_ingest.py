@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from logs import TEN
 from stores import (
     DAY,
     Rows,
@@ -23,7 +24,6 @@ from stores import (
     write_csv,
 )
 
-from metrics import METRICS
 from pipeline.batch import Attempted, ingest_batch
 from pipeline.errors import DataRefused, SettingsError
 from pipeline.ingest import Ingested
@@ -411,8 +411,8 @@ def test_graded_relevance_costs_erbr_alone(tmp_path: Path) -> None:
     assert outcome.rows_rejected == 0
     found = scores(settings, where="slice = 'all'")
     reasons = {
-        metric.name: {value[1] for key, value in found.items() if key[3] == metric.at().label}
-        for metric in METRICS
+        metric.name: {value[1] for key, value in found.items() if key[3] == metric.usual.label}
+        for metric in TEN
     }
     assert reasons.pop("ERBR") == {"relevance_not_binary"}
     assert all(each == {None} for each in reasons.values())
@@ -446,7 +446,7 @@ def test_missing_relevance_leaves_only_what_needs_none(tmp_path: Path) -> None:
     run_batch(settings, DAY)
     found = scores(settings)
     undefined = {key[3] for key, value in found.items() if value[1]}
-    assert undefined == {m.at().label for m in METRICS if "relevance" in m.columns}
+    assert undefined == {m.usual.label for m in TEN if "relevance" in m.columns}
     # One group lacks it, and no aggregation goes over the others as if they were all.
     reasons = {value[1] for key, value in found.items() if key[3] in undefined}
     assert reasons == {"relevance_missing", f"relevance_missing: {rows[0]['gender']}"}

@@ -10,8 +10,8 @@ from logs import every_measure
 
 from metrics import (
     AGGREGATIONS,
+    FAIRNESS,
     METRICS,
-    GroupMetric,
     LabelError,
     Measure,
     Metric,
@@ -25,7 +25,10 @@ from metrics import (
 def value_of(parameter: Parameter) -> st.SearchStrategy[Any]:
     if parameter.choices:
         return st.sampled_from(parameter.choices)
-    return st.floats(parameter.low, parameter.high, exclude_min=True, exclude_max=True)
+    if parameter.whole:
+        return st.integers(int(parameter.low) + (not parameter.from_low), 1000)
+    low, high = max(parameter.low, -1e6), min(parameter.high, 1e6)
+    return st.floats(low, high, exclude_min=not parameter.from_low, exclude_max=True)
 
 
 @st.composite
@@ -36,7 +39,9 @@ def measures(draw: st.DrawFn) -> Measure:
         for parameter in metric.parameters
         if draw(st.booleans())
     }
-    k = draw(st.one_of(st.none(), st.integers(1, 999_999_999))) if metric.cutoff else None
+    depths = st.integers(1, 999_999_999)
+    optional = st.none() if not metric.cutoff else st.one_of(st.none(), depths)
+    k = draw(depths if metric.needs_cutoff else optional)
     return metric.at(k, **said)
 
 
@@ -113,7 +118,7 @@ def test_labels_by_hand() -> None:
         ("AWRF(p=0.1)@10.MaxMinDiff.LTwo", "is not a label"),
         ("exp", "did you mean EXP?"),
         ("NDLK", "did you mean NDKL?"),
-        ("XYZ", "there are EXP, EXPU"),
+        ("XYZ", "`rankaudit metrics` lists them"),
         ("EXP.MinMax", "did you mean MinMaxRatio?"),
         ("EXP.ltwo", "did you mean LTwo?"),
         ("NDKL.LTwo", "NDKL is one number and takes no aggregation"),
@@ -150,11 +155,14 @@ def test_a_measure_takes_no_aggregation() -> None:
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_every_score_of_a_metric_has_its_label(metric: Metric) -> None:
-    labels = [score.label for score in metric.at().scores()]
-    if isinstance(metric, GroupMetric):
-        assert labels == [f"{metric.at().label}.{each.name}" for each in AGGREGATIONS]
+    usual = metric.usual
+    labels = [score.label for score in usual.scores()]
+    if metric.per_group or usual.ways:
+        assert labels == [f"{usual.label}.{each.name}" for each in usual.ways]
     else:
-        assert labels == [metric.at().label]
+        assert labels == [usual.label]
+    if metric.family is FAIRNESS and metric.per_group:
+        assert usual.ways == AGGREGATIONS
     for parameter in metric.parameters:
         # A parameter without which the number means little is said even at its default.
-        assert parameter.always == (f"{parameter.name}=" in metric.at().label)
+        assert parameter.always == (f"{parameter.name}=" in usual.label)

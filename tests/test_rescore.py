@@ -134,7 +134,7 @@ def test_counts_by_hand(tmp_path: Path) -> None:
     assert found["app"] == found["all"] == [
         {"group_value": "a", "rank": 1, "rows": 3, "judged": 2, "graded": 0, "relevant": 2,
          "relevance_sum": 2 * UNIT, "click_known": 3, "click_sum": UNIT + UNIT // 2},
-        {"group_value": "b", "rank": 2, "rows": 2, "judged": 2, "graded": 1, "relevant": 0,
+        {"group_value": "b", "rank": 2, "rows": 2, "judged": 2, "graded": 1, "relevant": 1,
          "relevance_sum": UNIT // 2, "click_known": 1, "click_sum": UNIT},
     ]  # fmt: skip
     assert pairs == [("a", 2, 2, 2, 2 * UNIT), ("b", 2, 2, 0, 0)]
@@ -256,3 +256,38 @@ def test_a_batch_that_was_never_run_has_no_counts(tmp_path: Path) -> None:
     deliver_day(here)
     with pytest.raises(AuditError, match="nothing is stored yet; run the batch from its logs"):
         run_batch(here, DAY, from_counts=True)
+
+
+def test_what_was_counted_list_by_list_stays_and_nothing_is_made_up(tmp_path: Path) -> None:
+    """Cuts of the histogram can be moved; a list cannot be looked at again once it is gone."""
+    counted = ["nDCG@5", "TPR(per=list)@3", "RBO(p=0.9,reference=relevance)", "TargetAWRF@4"]
+    fresh = settings(tmp_path / "fresh", [*counted, "TPR@4", "Skew@4", "Gini"])
+    deliver_day(fresh)
+    run_batch(fresh, DAY)
+    expected = same(stored(fresh))
+    here = settings(tmp_path / "here", [*counted, "TPR@3"])
+    path = deliver_day(here)
+    run_batch(here, DAY)
+    path.unlink()
+    again = settings(tmp_path / "here", [*counted, "TPR@4", "Skew@4", "Gini"])
+    assert run_batch(again, DAY, from_counts=True).status == "done"
+    assert same(stored(again)) == expected
+    deeper = settings(tmp_path / "here", ["nDCG@6", "TPR(per=list)@4", "TPR@4"])
+    assert run_batch(deeper, DAY, from_counts=True).status == "done"
+    for (*_, label), row in stored(deeper).scores.items():
+        lost = not label.startswith("TPR@4")
+        assert (row["reason"] == "not_counted") == lost, label
+
+
+def test_another_target_makes_sums_over_lists_void(tmp_path: Path) -> None:
+    here = settings(tmp_path, ["TargetAWRF", "NDKL(reference=target)"])
+    deliver_day(here)
+    run_batch(here, DAY)
+    shares = {"group": {"a": 0.25, "z": 0.75}}
+    other = settings(tmp_path, ["TargetAWRF", "NDKL(reference=target)"], targets=shares)
+    assert run_batch(other, DAY, from_counts=True).status == "done"
+    result = stored(other)
+    assert result.score("TargetAWRF")["reason"] == "not_counted"
+    assert result.score("NDKL(reference=target)")["value"] > 0
+    run_batch(other, DAY, force=True)
+    assert stored(other).score("TargetAWRF")["value"] > 0

@@ -13,7 +13,9 @@ import pyarrow
 import pytest
 from logs import every_measure, same, scored, scored_files, write
 
-LABELS = [measure.label for measure in every_measure(p=0.3, decay=0.9, k=10)]
+from metrics import METRICS
+
+LABELS = [measure.label for measure in every_measure(p=0.3, decay=0.9, k=10, metrics=METRICS)]
 LISTS, DEPTH = 4_500, 30
 """Two row groups of DuckDB and more, so that several threads have work at once."""
 
@@ -35,6 +37,10 @@ def log(lists: int, depth: int, seed: int = 5) -> Table:
             "rank": np.tile(np.arange(1, depth + 1), lists),
             "relevance": chance.random(rows) ** 4,
             "click": chance.random(rows) / 3,
+            "query_id": np.repeat([f"query {number % 7}" for number in range(lists)], depth),
+            "reference_rank": np.concatenate([chance.permutation(depth) + 1 for _ in range(lists)]),
+            "propensity": 1 / (1 + chance.random(rows)),
+            "predicted_click": chance.random(rows),
             "group": groups[chance.integers(0, len(groups), rows)],
             "device": np.repeat(np.array(["app", "web"])[np.arange(lists) % 2], depth),
         }

@@ -1,0 +1,147 @@
+"""Fairness of exposure: do groups get the positions, and the attention, that they should?"""
+
+from math import fsum, inf, log
+
+from metrics import terms
+from metrics.aggregations import Range
+from metrics.base import GroupMetric, Metric, SingleMetric
+from metrics.counts import COMPARED, UNKNOWN, Counts
+from metrics.fairness.prefixes import SMOOTHED_ZERO, SMOOTHING
+from metrics.parameters import DECAY, DENOMINATOR, NORMALISED, REFERENCE, P
+from metrics.reasons import Reason
+from metrics.terms import Given, ratio, weighted
+from metrics.weights import attention, exposure, rbp
+
+EXP = GroupMetric(
+    "EXP",
+    "Group exposure",
+    value=ratio(weighted(exposure), terms.appearances),
+    range=Range(0.0, 1.0),
+    parameters=(DENOMINATOR,),
+    cutoff=True,
+    source="Singh & Joachims 2018",
+)
+EXPU = GroupMetric(
+    "EXPU",
+    "Exposure utility",
+    value=ratio(weighted(exposure), terms.relevance),
+    range=Range(0.0, inf),
+    cutoff=True,
+    source="Singh & Joachims 2018 (disparate treatment); named by Raj & Ekstrand 2022",
+)
+EXPRU = GroupMetric(
+    "EXPRU",
+    "Exposure realised utility",
+    value=ratio(terms.clicks, terms.relevance),
+    range=Range(0.0, inf),
+    source="Singh & Joachims 2018 (disparate impact); named by Raj & Ekstrand 2022",
+)
+AWRF = GroupMetric(
+    "AWRF",
+    "Attention weighted rank fairness",
+    value=ratio(weighted(attention), terms.appearances),
+    range=Range(0.0, 100.0),
+    parameters=(P, DENOMINATOR),
+    cutoff=True,
+    source="Sapiezynski et al. 2019",
+)
+ERBE = GroupMetric(
+    "ERBE",
+    "Exposure rank biased precision equality",
+    value=ratio(weighted(rbp), terms.lists),
+    range=Range(0.0, 1.0),
+    parameters=(DECAY,),
+    cutoff=True,
+    source="Kirnap et al. 2021",
+)
+ERBP = GroupMetric(
+    "ERBP",
+    "Exposure rank biased precision proportionality",
+    value=ratio(weighted(rbp), terms.appearances),
+    range=Range(0.0, 1.0),
+    parameters=(DECAY, DENOMINATOR),
+    cutoff=True,
+    source="Kirnap et al. 2021",
+)
+ERBR = GroupMetric(
+    "ERBR",
+    "Exposure rank biased precision proportional to relevance",
+    value=ratio(weighted(rbp), terms.relevant),
+    range=Range(0.0, inf),
+    parameters=(DECAY,),
+    cutoff=True,
+    source="Kirnap et al. 2021",
+)
+ARP = GroupMetric(
+    "ARP",
+    "Attribute rank parity",
+    value=ratio(terms.pair_shares, terms.pair_lists),
+    range=Range(0.0, 1.0),
+    source="Cachel et al. 2022",
+)
+
+
+def _ndkl(counts: Counts, given: Given) -> float | Reason:
+    prefixes = counts.prefixes
+    if prefixes is None:
+        return Reason.NOT_COUNTED
+    if given["reference"] == "list":
+        if len(counts.known) < COMPARED:
+            return Reason.ONE_GROUP
+        return fsum(prefixes.own) / counts.lists
+    wanted = counts.catalogue if given["reference"] == "catalogue" else counts.target
+    if wanted is None:
+        missing = {"catalogue": Reason.CATALOGUE_MISSING, "target": Reason.TARGET_MISSING}
+        return missing[str(given["reference"])]
+    groups = sorted({*counts.groups, *wanted})
+    if len(set(groups) - {UNKNOWN}) < COMPARED:
+        return Reason.ONE_GROUP
+    whole = fsum(wanted.values())
+    shares = dict(zip(counts.groups, prefixes.share, strict=True))
+    cross = fsum(
+        (shares.get(group, 0.0) / counts.lists + SMOOTHING)
+        * log(wanted.get(group, 0) / whole + SMOOTHING)
+        for group in groups
+    )
+    entropy = len(groups) * SMOOTHED_ZERO + fsum(prefixes.entropy) / counts.lists
+    # Lists that follow the reference exactly have divergence 0; rounding must not print -1e-17.
+    return max(0.0, entropy - cross)
+
+
+NDKL = SingleMetric(
+    "NDKL",
+    "Normalised discounted KL divergence",
+    value=_ndkl,
+    text="mean over lists of (1/Z) sum_i KL(mix of first i || reference) / log2(i + 1)",
+    range=Range(0.0, inf),
+    parameters=(REFERENCE,),
+    source="Geyik et al. 2019; shares smoothed by 1e-7",
+)
+
+
+def _iaa(counts: Counts, given: Given) -> float | Reason:
+    items = counts.items
+    if (counts.total("judged") != counts.total("rows")).any():
+        return Reason.RELEVANCE_MISSING
+    if items is None:
+        return Reason.NOT_COUNTED
+    if not given["normalised"]:
+        return items.gap / counts.lists
+    if items.share_lists == 0:
+        return Reason.NO_RELEVANT_ITEMS
+    return items.share_gap / items.share_lists
+
+
+IAA = SingleMetric(
+    "IAA",
+    "Inequity of amortised attention",
+    value=_iaa,
+    text="(1/R) sum over items of |sum over lists of exposure - sum over lists of relevance|",
+    range=Range(0.0, inf),
+    parameters=(NORMALISED,),
+    needs=frozenset({"relevance"}),
+    by_groups=False,
+    source="Biega et al. 2018",
+)
+
+FAIRNESS_METRICS: tuple[Metric, ...] = (EXP, EXPU, EXPRU, AWRF, ERBE, ERBP, ERBR, ARP, NDKL, IAA)

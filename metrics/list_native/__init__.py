@@ -1,0 +1,231 @@
+"""Fairness of the order of groups and items in lists: what other papers and packages measure."""
+
+from dataclasses import replace
+from math import inf
+
+from metrics.aggregations import WORST_RATIO, Aggregation, Range
+from metrics.base import GroupMetric, Metric, SingleMetric
+from metrics.families import LIST_NATIVE
+from metrics.list_native.expected_exposure import (
+    browsing,
+    exposure_disparity,
+    exposure_loss,
+    exposure_relevance,
+)
+from metrics.list_native.fair_top_k import first_failure, passes
+from metrics.list_native.group_shares import attention_match, skew, skew_per_list
+from metrics.list_native.inequality import GINI
+from metrics.list_native.prefix_shares import rkl, rnd, rrd
+from metrics.list_native.relevance_pairs import pairs_in_order
+from metrics.parameters import DECAY, PER, REFERENCE, P, Parameter
+from metrics.reasons import Reason
+
+MIN_SKEW = Aggregation(
+    "MinSkew",
+    "min V",
+    lambda values: values.min(axis=-1),
+    fairest=0.0,
+    alarm="low",
+    range=Range,
+)
+MAX_SKEW = Aggregation(
+    "MaxSkew",
+    "max V",
+    lambda values: values.max(axis=-1),
+    fairest=0.0,
+    alarm="high",
+    range=Range,
+)
+WORST = Aggregation(
+    "Max",
+    "max V",
+    lambda values: values.max(axis=-1),
+    fairest=0.0,
+    alarm="high",
+    range=Range,
+)
+
+SHARES = Parameter(
+    "reference",
+    "list",
+    "the shares to compare with: those of all rows, of the item table, or of the target",
+    choices=("list", "catalogue", "target"),
+)
+STEP = Parameter(
+    "step", 10, "items from one cut point to the next", low=2, high=inf, from_low=True, whole=True
+)
+ALPHA = Parameter("alpha", 0.1, "share of fair lists that fails the test", high=0.5)
+WEIGHT = Parameter(
+    "weight",
+    "log",
+    "attention at rank k: 1 / log2(max(k, 2)), or (1 - p)^(k - 1)",
+    choices=("log", "geometric"),
+)
+PAIRS = Parameter(
+    "pairs",
+    "all",
+    "whose items the relevant ones are compared with: anyone's, other groups', or their own",
+    choices=("all", "inter", "intra"),
+)
+OVER = Parameter(
+    "over", "pairs", "every pair counts the same, or every list", choices=("pairs", "lists")
+)
+PATIENCE = replace(DECAY, default=0.5)
+
+SKEW = GroupMetric(
+    "Skew",
+    "Skew of the top k",
+    value=skew,
+    per_list=skew_per_list,
+    text="ln(share of g in the top k / reference share of g)",
+    range=Range(-inf, inf),
+    parameters=(SHARES, PER),
+    cutoff=True,
+    needs_cutoff=True,
+    aggregations=(MIN_SKEW, MAX_SKEW),
+    family=LIST_NATIVE,
+    source="Geyik, Ambler & Kenthapadi 2019; list by list one item of the reference mix is added",
+)
+RND = GroupMetric(
+    "rND",
+    "Normalised discounted difference",
+    per_list=rnd,
+    text="mean over lists of (1/Z) sum_i |share of g in first i - share of g in all| / log2(i)",
+    range=Range(0.0, 1.0),
+    parameters=(STEP,),
+    aggregations=(WORST,),
+    higher_is_better=False,
+    family=LIST_NATIVE,
+    source="Yang & Stoyanovich 2017; Z is the sum of the worst order",
+)
+RRD = GroupMetric(
+    "rRD",
+    "Normalised discounted ratio",
+    per_list=rrd,
+    text="mean over lists of (1/Z) sum_i max(0, g / others in all - in first i) / log2(i)",
+    range=Range(0.0, 1.0),
+    parameters=(STEP,),
+    aggregations=(WORST,),
+    higher_is_better=False,
+    family=LIST_NATIVE,
+    source="Yang & Stoyanovich 2017, one-sided as in their program; Z is the worst order's sum",
+)
+RKL = SingleMetric(
+    "rKL",
+    "Normalised discounted KL divergence at cut points",
+    per_list=rkl,
+    text="mean over lists of (1/Z) sum_i KL(mix of first i || mix of all) / log2(i)",
+    range=Range(0.0, 1.0),
+    parameters=(STEP,),
+    family=LIST_NATIVE,
+    source="Yang & Stoyanovich 2017; Z is the sum of the worst order, or an upper bound of it",
+)
+FAIR = GroupMetric(
+    "FAIR",
+    "Ranked group fairness test",
+    per_list=passes,
+    text="lists whose top k has enough of g in every prefix, by a binomial test / lists tested",
+    range=Range(0.0, 1.0),
+    parameters=(ALPHA, SHARES),
+    cutoff=True,
+    needs_cutoff=True,
+    aggregations=(WORST_RATIO,),
+    family=LIST_NATIVE,
+    source="Zehlike et al. 2017 (FA*IR); exact adjustment: Zehlike, Suehr & Castillo 2020",
+)
+FAIR_FIRST = SingleMetric(
+    "FAIRFirst",
+    "First rank that fails the ranked group fairness test",
+    per_list=first_failure,
+    text="mean over failing lists of the rank at which the top k first has too few of a group",
+    range=Range(1.0, inf),
+    parameters=(ALPHA, SHARES),
+    cutoff=True,
+    needs_cutoff=True,
+    empty=Reason.NO_LIST_FAILS,
+    family=LIST_NATIVE,
+    fairest=None,
+    alarm=None,
+    source="after Zehlike et al. 2017 (FA*IR)",
+)
+TARGET_AWRF = SingleMetric(
+    "TargetAWRF",
+    "Attention beside target shares",
+    per_list=attention_match,
+    text="mean over lists of 1 - JS(share of attention on each group || reference share), in bits",
+    range=Range(0.0, 1.0),
+    parameters=(WEIGHT, replace(P, always=False), replace(REFERENCE, default="target")),
+    cutoff=True,
+    family=LIST_NATIVE,
+    fairest=1.0,
+    alarm="low",
+    source="Sapiezynski et al. 2019; with logarithmic attention: TREC Fair Ranking 2021 and 2022",
+)
+PAIRWISE = GroupMetric(
+    "Pairwise",
+    "Pairwise accuracy",
+    per_list=pairs_in_order,
+    text="pairs with the relevant item of g above the item that is not relevant / such pairs",
+    range=Range(0.0, 1.0),
+    parameters=(PAIRS, OVER),
+    needs=frozenset({"relevance"}),
+    family=LIST_NATIVE,
+    source="Beutel et al. 2019",
+)
+EEL = SingleMetric(
+    "EEL",
+    "Expected exposure loss",
+    per_list=exposure_loss,
+    text="mean over queries of sum over items of (mean exposure - target exposure)^2",
+    range=Range(0.0, inf),
+    parameters=(PATIENCE,),
+    needs=frozenset({"relevance"}),
+    by_query=browsing,
+    family=LIST_NATIVE,
+    by_groups=False,
+    source="Diaz et al. 2020",
+)
+EED = SingleMetric(
+    "EED",
+    "Expected exposure disparity",
+    per_list=exposure_disparity,
+    text="mean over queries of sum over items of (mean exposure)^2",
+    range=Range(0.0, inf),
+    parameters=(PATIENCE,),
+    needs=frozenset({"relevance"}),
+    by_query=browsing,
+    family=LIST_NATIVE,
+    by_groups=False,
+    fairest=None,
+    source="Diaz et al. 2020",
+)
+EER = SingleMetric(
+    "EER",
+    "Expected exposure relevance",
+    per_list=exposure_relevance,
+    text="mean over queries of sum over items of mean exposure * target exposure",
+    range=Range(0.0, inf),
+    parameters=(PATIENCE,),
+    needs=frozenset({"relevance"}),
+    by_query=browsing,
+    family=LIST_NATIVE,
+    by_groups=False,
+    fairest=None,
+    alarm="low",
+    source="Diaz et al. 2020",
+)
+
+LIST_NATIVE_METRICS: tuple[Metric, ...] = (
+    SKEW,
+    RND,
+    RKL,
+    RRD,
+    FAIR,
+    FAIR_FIRST,
+    TARGET_AWRF,
+    PAIRWISE,
+    EEL,
+    EED,
+    EER,
+    GINI,
+)

@@ -1,0 +1,144 @@
+"""Shares of groups beside the shares they should have: Skew@k and the attention on each group."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import fsum
+
+import numpy as np
+
+from metrics.counts import UNKNOWN, Counts
+from metrics.list_native.compared import compared, parts, reference_shares, sizes
+from metrics.rankings import PerList, Rankings, ratio_of
+from metrics.reasons import Reason
+from metrics.terms import Given, GroupValues, Term
+from metrics.weights import FloatArray, exposure_at
+
+_SKEW = "ln(share of g in the top k / reference share of g)"
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Reference shares of the groups, shape (groups,), or the reason why there are none."""
+
+    shares: FloatArray
+    reason: Reason | None = None
+
+
+def _wanted(counts: Counts, given: Given) -> _Wanted:
+    """Shares by ``reference``, over the groups that take part."""
+    nothing = np.full(len(counts.groups), np.nan)
+    if given["reference"] == "list":
+        rows = np.where(counts.takes_part, counts.total("rows"), 0.0)
+        return _Wanted(rows / rows.sum() if rows.any() else nothing)
+    found: Mapping[str, float] | None = counts.target
+    missing = Reason.TARGET_MISSING
+    if given["reference"] == "catalogue":
+        found, missing = counts.catalogue, Reason.CATALOGUE_MISSING
+    if found is None:
+        return _Wanted(nothing, missing)
+    part = {
+        group: size for group, size in found.items() if counts.unknown_counts or group != UNKNOWN
+    }
+    # A group that should have a share and is not even listed would leave all others above theirs.
+    if any(size > 0 for group, size in part.items() if group not in counts.groups):
+        return _Wanted(nothing, Reason.GROUP_ABSENT)
+    whole = fsum(part.values())
+    shares = [part.get(group, 0.0) / whole if whole > 0 else np.nan for group in counts.groups]
+    return _Wanted(np.array(shares))
+
+
+def _skew_of(counts: Counts, given: Given) -> GroupValues:
+    size = len(counts.groups)
+    wanted = _wanted(counts, given)
+    if wanted.reason is not None:
+        return GroupValues(np.full(size, np.nan), (wanted.reason,) * size)
+    rows = np.where(counts.takes_part, counts.total("rows"), 0.0)
+    on_top = (counts.ranks.rank <= float(given["k"])).astype(np.float64)
+    top = np.where(counts.takes_part, counts.total("rows", on_top), 0.0)
+    whole = given["reference"] == "list" and top.sum() == rows.sum()
+    values, reasons = np.full(size, np.nan), []
+    for at in range(size):
+        reason: Reason | None = None
+        if not counts.takes_part[at] or not wanted.shares[at] > 0:
+            # An absent group stays absent; one that should have nothing has no ratio to it.
+            reason = Reason.NOT_ENOUGH_ITEMS if counts.total("rows")[at] else Reason.GROUP_ABSENT
+        elif rows[at] == 0:
+            reason = Reason.GROUP_ABSENT
+        elif whole:
+            reason = Reason.ALL_SELECTED
+        elif top[at] == 0:
+            reason = Reason.NOT_ON_TOP
+        else:
+            values[at] = np.log(top[at] / top.sum() / wanted.shares[at])
+        reasons.append(reason)
+    return GroupValues(values, tuple(reasons))
+
+
+skew = Term(_SKEW, _skew_of)
+"""Skew of the batch: shares over the top-k rows of all lists together.
+
+A batch without rows below the cut-off has no skew against its own mix, which is the mix of the top
+by construction; a group that is not on top has a reason instead of minus infinity.
+"""
+
+
+def skew_per_list(lists: Rankings, given: Given) -> PerList:
+    """Skew of each list and group, shape (lists, groups).
+
+    A short list often lacks a small group on top, and leaving such lists out would hide just what
+    is asked for.  So one more item is added to the top k, divided over the groups as the reference
+    says: ``ln((c + s) / ((n + 1) s))`` for c of n items and the share s.  It is 0 where c = n s,
+    and -ln(n + 1) for a group that is absent.  Chance takes more from a logarithm than it gives, so
+    the mean over fair lists is below 0, most of all for small groups and short tops.
+
+    NaN for groups that should have no share, and for lists that end at the cut-off when they are
+    held against their own mix.
+    """
+    top = lists.top(int(given["k"])) & compared(lists)
+    shown, depth = lists.group_sum(top), lists.count(top)
+    judged = depth > 0
+    if given["reference"] == "list":
+        judged &= depth < sizes(lists)[1]
+    share = reference_shares(lists, given)
+    share = np.where(judged[:, None] & (share > 0), share, np.nan)
+    value: FloatArray = np.log((shown + share) / ((depth[:, None] + 1) * share))
+    return PerList(value)
+
+
+def _weights(lists: Rankings, given: Given) -> FloatArray:
+    """Attention at each row's rank; only its proportions matter."""
+    if given["weight"] == "log":
+        # TREC discounts ranks 1 and 2 alike: 1 / log2(max(k, 2)).
+        return exposure_at(np.maximum(lists.rank, 2) - 1)
+    found: FloatArray = np.power(1.0 - float(given["p"]), lists.rank - 1.0)
+    return found
+
+
+def attention_match(lists: Rankings, given: Given) -> PerList:
+    """1 - Jensen-Shannon divergence of attention and reference, in bits; shape (lists,), in [0, 1].
+
+    Attention is that on rows whose group takes part, at or above the cut-off if there is one, and
+    scaled to sum 1.  NaN for lists without such rows.  The program of TREC takes natural
+    logarithms, which makes 1 - ln 2 its lowest value.
+    """
+    rows = lists.top(int(given["k"])) & compared(lists)
+    attention = lists.group_sum(np.where(rows, _weights(lists, given), 0.0))
+    share = reference_shares(lists, given)
+    # Added one by one: the sum must not depend on how many groups a table has room for.
+    total, distance = np.zeros(lists.lists), np.zeros(lists.lists)
+    for group in parts(lists):
+        total += attention[:, group]
+    for group in parts(lists):
+        seen = ratio_of(attention[:, group], total)
+        wanted = share[:, group]
+        middle = (seen + wanted) / 2.0
+        distance += _bits(seen, middle) + _bits(wanted, middle)
+    return PerList(np.clip(1.0 - distance / 2.0, 0.0, 1.0))
+
+
+def _bits(share: FloatArray, middle: FloatArray) -> FloatArray:
+    """``share * log2(share / middle)``, 0 where the share is 0, NaN where it is unknown."""
+    some = share > 0
+    ratio = np.divide(share, middle, out=np.ones(share.shape), where=some)
+    found: FloatArray = share * np.log2(ratio)
+    return found

@@ -1,0 +1,123 @@
+"""Inequality of what a cut gives: the generalised entropy of the benefits of all rows.
+
+What belongs here: the index of Speicher et al. 2018, from counts of rows or list by list.  A row's
+benefit is b = selected - qualified + 1: 0 where a relevant row stands below the cut (lost), 1
+where the cut is right, 2 where a row that is not relevant stands above it (gained).  The index
+looks at no groups.  It is 0 where all benefits are equal, and grows without bound as few rows have
+the benefit of all.  Where nobody stands below the cut, there is nothing to be unequal about, and
+no value.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from metrics.counts import Counts
+from metrics.parameters import Parameter
+from metrics.rankings import ListFunction, PerList, Rankings
+from metrics.reasons import Reason
+from metrics.terms import Given
+from metrics.weights import FloatArray, IntArray
+
+ALPHA = Parameter(
+    "alpha",
+    2.0,
+    "weight of high benefits against low ones; 1 is Theil's index, 0 the mean log deviation",
+    low=-10.0,
+    high=10.0,
+    always=True,
+)
+MOST = 1e9
+"""What a list's index counts as at most: sums over lists hold no more.
+
+A list of n rows comes to at most n^(alpha - 1) / (alpha (alpha - 1)): with alpha = 2 no list
+reaches it.
+"""
+SMALLEST = 1e-100
+"""An alpha closer to 0 is taken for 0: its reciprocal soon is no number."""
+BENEFITS = np.array([0.0, 1.0, 2.0])
+
+
+def generalised_entropy(rows: FloatArray, alpha: float) -> FloatArray:
+    """Generalised entropy of benefits 0, 1 and 2 that ``rows`` have, shape (..., 3) to (...).
+
+    For b with mean m: mean of ((b / m)^alpha - 1) / (alpha (alpha - 1)); at 1 the mean of
+    b/m ln(b/m), where 0 ln 0 = 0; at 0 the mean of -ln(b/m).  NaN without rows, where every
+    benefit is 0, and where any is while alpha is 0 or less.
+
+    Close to 0 and 1, and with nearly equal benefits, powers less 1 lose all their digits.  So the
+    formula is divided by alpha first, or by alpha - 1, whichever is further from its pole, and
+    b / m - 1 comes from whole numbers; both limits are then no special cases of it.
+
+    >>> generalised_entropy(np.array([[1.0, 0.0, 1.0]]), 2.0)     # b = 0 and 2: (0 + 4 - 2) / 4
+    array([0.5])
+    """
+    alpha = alpha if abs(alpha) > SMALLEST else 0.0
+    count = rows.sum(axis=-1, keepdims=True)
+    total = (rows * BENEFITS).sum(axis=-1, keepdims=True)
+    some = total > 0
+    safe = np.where(some, total, 1.0)
+    share = rows / np.maximum(count, 1.0)
+    relative = BENEFITS * count / safe
+    # Benefit 0, whose logarithm does not exist, is put in below.
+    logs = np.log1p(np.where(some & (BENEFITS > 0), (BENEFITS * count - total) / safe, 0.0))
+    if alpha < 0.5:
+        terms = np.expm1(alpha * logs) / alpha if alpha else logs
+        lowest = -1.0 / alpha if alpha > 0 else np.nan
+        terms = np.where(BENEFITS > 0, terms, np.where(rows > 0, lowest, 0.0)) / (alpha - 1.0)
+    else:
+        terms = np.expm1((alpha - 1.0) * logs) / (alpha - 1.0) if alpha != 1 else logs
+        terms = relative * terms / alpha
+    found: FloatArray = (share * terms).sum(axis=-1)
+    # Equal benefits come to 0 exactly; rounding must not print -1e-17 elsewhere.
+    return np.where(some[..., 0], np.maximum(found, 0.0), np.nan)
+
+
+def _given_alpha(given: Given) -> float:
+    return float(given["alpha"])
+
+
+def _one(given: Given) -> float:
+    return 1.0
+
+
+def _of_counts(alpha_of: Callable[[Given], float]) -> Callable[[Counts, Given], float | Reason]:
+    def of(counts: Counts, given: Given) -> float | Reason:
+        above = np.where(counts.ranks.rank <= int(given["k"]), 1.0, 0.0)
+        rows, selected, qualified, hits, judged = (
+            counts.total(column, weight).sum()
+            for column, weight in (
+                ("rows", None),
+                ("rows", above),
+                ("relevant", None),
+                ("relevant", above),
+                ("judged", None),
+            )
+        )
+        if judged < rows:
+            return Reason.RELEVANCE_MISSING
+        if selected == rows:
+            return Reason.ALL_SELECTED
+        lost, gained = qualified - hits, selected - hits
+        benefits = np.array([lost, rows - lost - gained, gained])
+        found = float(generalised_entropy(benefits, alpha_of(given)))
+        return Reason.ZERO_BENEFIT if np.isnan(found) else found
+
+    return of
+
+
+def _of_lists(alpha_of: Callable[[Given], float]) -> ListFunction:
+    def of(lists: Rankings, given: Given) -> PerList:
+        top = lists.top(int(given["k"]))
+        lost: IntArray = lists.count(~top & lists.relevant)
+        gained: IntArray = lists.count(top & ~lists.relevant)
+        benefits = np.stack([lost, lists.length - lost - gained, gained], axis=-1)
+        found = generalised_entropy(benefits.astype(np.float64), alpha_of(given))
+        decided = lists.count(top) < lists.length
+        return PerList(np.where(decided, np.minimum(found, MOST), np.nan))
+
+    return of
+
+
+entropy_of_counts, entropy_of_lists = _of_counts(_given_alpha), _of_lists(_given_alpha)
+theil_of_counts, theil_of_lists = _of_counts(_one), _of_lists(_one)

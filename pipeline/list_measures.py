@@ -1,0 +1,327 @@
+"""Metrics that are computed list by list: from accepted rows to sums of scaled integers.
+
+A list's number is scaled to an integer once and then only added, so what is stored depends neither
+on the order of lists nor on how many are held at a time.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow
+
+from metrics import UNIT, UNKNOWN, WHOLE, Grouping, Measure, PerList, Rankings
+from metrics.terms import Given
+from metrics.weights import FloatArray, IntArray, Weight
+from pipeline.errors import AuditError
+from pipeline.fragments import scaled, structs
+from pipeline.lists import CHUNK_ROWS, LIST_COLUMNS, Chunk, chunks_of
+from pipeline.settings import JOIN, Settings
+from pipeline.staging import group_of
+from schemas.columns import internal, literal, quoted
+from schemas.tables import LIST_STATS
+
+_DENSE_CELLS = 4_000_000
+"""Most cells of a table of lists by groups that is held at a time."""
+_HALF = 2.0**30
+
+Row = dict[str, Any]
+Part = tuple[str, str]
+"""A slice and its value."""
+
+
+def basis(settings: Settings, measure: Measure, attribute: str | None) -> str | None:
+    """What the numbers of a measure depend on beside its label, as stored with them."""
+    if attribute is None:
+        return None
+    said: dict[str, Any] = {}
+    if settings.unknown_group.in_aggregations:
+        said["unknown_counts"] = True
+    if measure.given.get("reference") == "target" and attribute in settings.targets:
+        said["target"] = settings.targets[attribute]
+    return json.dumps(said, sort_keys=True, ensure_ascii=False) if said else None
+
+
+@dataclass
+class _Sums:
+    """Exact sums over lists, by slice and group."""
+
+    lists: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    value: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    weight: dict[tuple[Any, ...], int] = field(default_factory=dict)
+
+    def add(self, key: tuple[Any, ...], lists: int, value: int, weight: int) -> None:
+        for sums, one in ((self.lists, lists), (self.value, value), (self.weight, weight)):
+            sums[key] = sums.get(key, 0) + one
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Which sums the numbers of some lists belong to: a code per list, and what codes mean."""
+
+    code: IntArray
+    parts: Sequence[Part]
+
+
+def scaled_sums(values: FloatArray, cell: IntArray, cells: int) -> list[int]:
+    """Sum of ``values``, each rounded once to a multiple of 1 / UNIT, by cell: exact integers.
+
+    Whole numbers below 2^53 add up exactly as doubles, so a value goes in as three such pieces.
+    """
+    whole = np.rint(values * float(UNIT))
+    high = np.floor(whole / UNIT)
+    rest = whole - high * UNIT
+    middle = np.floor(rest / _HALF)
+    low = rest - middle * _HALF
+    sums = (np.bincount(cell, weights=each, minlength=cells) for each in (high, middle, low))
+    return [int(a) * UNIT + int(b) * int(_HALF) + int(c) for a, b, c in zip(*sums, strict=True)]
+
+
+class ListMeasuring:
+    """Fills ``list_stats`` of ``database`` for the measures that look at lists.
+
+    ``log`` is a view of the accepted rows in which columns of the user have internal names.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        settings: Settings,
+        database: str,
+        log: str,
+        measures: Iterable[Measure],
+    ) -> None:
+        self.connection, self.settings = connection, settings
+        self.database, self.log = database, log
+        self.measures = tuple(measures)
+        self.attributes = {
+            JOIN.join(attribute): attribute
+            for attribute in (settings.attributes if self._grouped() else ())
+        }
+        # Looked up first: while rows are read, the session has no room for another query.
+        self.sizes = {name: self._sizes(name) for name in self.attributes}
+        self.names = {name: self._group_names(name) for name in self.attributes}
+        self.sums: dict[tuple[Measure, str | None, str | None], _Sums] = {}
+
+    def _grouped(self) -> bool:
+        return any(measure.metric.grouped for measure in self.measures)
+
+    def rows(self) -> list[Row]:
+        """Rows of list_stats."""
+        in_lists = [each for each in self.measures if each.metric.by_query is None]
+        if in_lists:
+            for chunk in self._chunks():
+                self._add(in_lists, chunk, list(self._slices(chunk)))
+        for weight, given, measures in self._by_weight():
+            for chunk in self._queries(weight, given):
+                self._add(measures, chunk, [_queried(chunk)])
+        return list(self._stored())
+
+    def _chunks(self) -> Iterator[Chunk]:
+        slices = "".join(f", {internal(name)}" for name in self.settings.slices)
+        groups = "".join(
+            f", {group_of(attribute, internal)} AS {quoted(_group_column(name))}"
+            for name, attribute in self.attributes.items()
+        )
+        most = max(map(len, self.names.values()), default=1)
+        self.connection.execute(
+            "CREATE OR REPLACE TEMP TABLE list_numbers AS "
+            "SELECT list_id, row_number() OVER () AS list FROM lists"
+        )
+        yield from chunks_of(
+            self.connection,
+            f"SELECT list, {', '.join(LIST_COLUMNS)}{slices}{groups} "
+            f"FROM {self.log} JOIN list_numbers USING (list_id) ORDER BY list, position",
+            relevant_from=self.settings.relevant_from,
+            chunk_rows=min(CHUNK_ROWS, max(4096, _DENSE_CELLS // most)),
+        )
+
+    def _slices(self, chunk: Chunk) -> Iterator[_Cells]:
+        """The slices that each list belongs to, a table for each slice column."""
+        yield _Cells(np.zeros(chunk.lists.lists, dtype=np.int64), [(WHOLE, WHOLE)])
+        for name in self.settings.slices:
+            column = chunk.rows["=" + name].combine_chunks().take(pyarrow.array(chunk.lists.starts))
+            coded = column.dictionary_encode()
+            values = coded.dictionary.to_pylist()
+            yield _Cells(
+                coded.indices.to_numpy().astype(np.int64), [(name, value) for value in values]
+            )
+
+    def _by_weight(self) -> Iterator[tuple[Weight, Given, list[Measure]]]:
+        """Metrics of queries, those that weigh positions alike together."""
+        alike: dict[Any, list[Measure]] = {}
+        for measure in self.measures:
+            if measure.metric.by_query is not None:
+                key = measure.metric.by_query, measure.parameters
+                alike.setdefault(key, []).append(measure)
+        for (weight, _), measures in alike.items():
+            yield weight, measures[0].given, measures
+
+    def _queries(self, weight: Weight, given: Given) -> Iterator[Chunk]:
+        """The items of each query, once per slice, with the mean position weight they received."""
+        numbers = {
+            name: float(value) for name, value in given.items() if isinstance(value, int | float)
+        }
+        deepest = self.connection.execute("SELECT max(place) FROM positions").fetchall()[0][0]
+        ranks = np.arange(1, deepest + 1)
+        weights = np.rint(weight.at(ranks, numbers) * UNIT).astype(np.int64)
+        self.connection.register(
+            "weights_frame", pyarrow.table({"place": ranks, "weight": weights})
+        )
+        self.connection.execute("CREATE OR REPLACE TEMP TABLE weights AS FROM weights_frame")
+        self.connection.unregister("weights_frame")
+        slices = [(literal(WHOLE), literal(WHOLE))]
+        slices += [(literal(name), internal(name)) for name in self.settings.slices]
+        self.connection.execute(
+            "CREATE OR REPLACE TEMP TABLE sliced AS SELECT s.slice AS slice, "
+            "s.slice_value AS slice_value, query_id, item_id, list_id, weight, relevance FROM "
+            f"(SELECT *, unnest({structs('slice', 'slice_value', slices)}) AS s "
+            f"FROM {self.log} JOIN weights ON place = rank)"
+        )
+        key = "slice, slice_value, query_id"
+        yield from chunks_of(
+            self.connection,
+            f"SELECT dense_rank() OVER (ORDER BY {key}) AS list, slice, slice_value, "
+            "row_number() OVER (PARTITION BY slice, slice_value, query_id ORDER BY item_id) "
+            f"AS rank, relevance, weight / {float(UNIT)!r} / lists AS exposure "
+            f"FROM (SELECT {key}, item_id, sum(weight)::DOUBLE AS weight, "
+            f"sum({scaled('relevance', UNIT)})::DOUBLE / {float(UNIT)!r} / count(relevance) "
+            "AS relevance FROM sliced GROUP BY ALL) "
+            f"JOIN (SELECT {key}, count(DISTINCT list_id) AS lists FROM sliced GROUP BY ALL) "
+            f"USING ({key}) ORDER BY list, rank",
+            relevant_from=self.settings.relevant_from,
+        )
+
+    def _group_names(self, attribute: str) -> tuple[str, ...]:
+        """Groups of an attribute: those in the batch, in the item table and in the target."""
+        found = self.connection.execute(
+            f"SELECT DISTINCT group_value FROM {self.database}.rank_counts WHERE attribute = ?",
+            [attribute],
+        ).fetchall()
+        expected = {*self.sizes[attribute], *self.settings.targets.get(attribute, {})}
+        return tuple(sorted({name for (name,) in found} | expected))
+
+    def _sizes(self, attribute: str) -> dict[str, int]:
+        """Items per group in the item table; empty without one."""
+        found = self.connection.execute(
+            f"SELECT group_value, items FROM {self.database}.group_sizes WHERE attribute = ?",
+            [attribute],
+        ).fetchall()
+        return dict(found)
+
+    def _grouping(self, chunk: Chunk, attribute: str) -> Grouping:
+        names = self.names[attribute]
+        unknown_counts = self.settings.unknown_group.in_aggregations
+        return Grouping(
+            names,
+            chunk.codes(_group_column(attribute), names),
+            np.array([unknown_counts or name != UNKNOWN for name in names]),
+            _shares(names, self.settings.targets.get(attribute, {})),
+            _shares(names, self.sizes[attribute]),
+        )
+
+    def _add(self, measures: Sequence[Measure], chunk: Chunk, slices: Sequence[_Cells]) -> None:
+        """Add what the lists of a chunk are worth to the sums."""
+        plain = [measure for measure in measures if not measure.metric.grouped]
+        self._evaluate(plain, None, chunk.lists, slices)
+        grouped = [measure for measure in measures if measure.metric.grouped]
+        for attribute in self.attributes if grouped else ():
+            lists = replace(chunk.lists, grouping=self._grouping(chunk, attribute))
+            self._evaluate(grouped, attribute, lists, slices)
+
+    def _evaluate(
+        self,
+        measures: Sequence[Measure],
+        attribute: str | None,
+        lists: Rankings,
+        slices: Sequence[_Cells],
+    ) -> None:
+        for measure in measures:
+            for reading, function in measure.list_functions.items():
+                found = function(lists, measure.given)
+                sums = self.sums.setdefault((measure, reading, attribute), _Sums())
+                groups = self.names[attribute] if measure.metric.per_group and attribute else None
+                _sum_up(measure, sums, found, groups, slices)
+
+    def _stored(self) -> Iterator[Row]:
+        for (measure, reading, attribute), sums in self.sums.items():
+            # Where no list has a value, one row still says that all were looked at.
+            sums.add(((WHOLE, WHOLE), None), 0, 0, 0)
+            for (part, group), lists in sums.lists.items():
+                yield {
+                    "slice": part[0],
+                    "slice_value": part[1],
+                    "attribute": attribute,
+                    "metric": measure.label,
+                    "reading": reading,
+                    "group_value": group,
+                    "basis": basis(self.settings, measure, attribute),
+                    "lists": lists,
+                    "value_sum": sums.value[part, group],
+                    "weight_sum": sums.weight[part, group],
+                }
+
+
+def _sum_up(
+    measure: Measure,
+    sums: _Sums,
+    found: PerList,
+    groups: Sequence[str] | None,
+    slices: Sequence[_Cells],
+) -> None:
+    """Add the numbers of some lists to ``sums``, under (slice, group)."""
+    names: Sequence[str | None] = (None,) if groups is None else groups
+    value = found.value.reshape(-1, len(names))
+    weight = np.ones(value.shape) if found.weight is None else found.weight.reshape(value.shape)
+    defined = ~np.isnan(value)
+    if not (np.isfinite(value[defined]).all() and np.isfinite(weight[defined]).all()):
+        raise AuditError(
+            f"{measure.label} is not finite on some list; nothing was stored. "
+            "This is a fault of the program: please report it."
+        )
+    which, group = np.nonzero(defined)
+    values, weights = value[which, group], weight[which, group]
+    for table in slices:
+        cell = table.code[which] * len(names) + group
+        cells = len(table.parts) * len(names)
+        lists = np.bincount(cell, minlength=cells)
+        totals = scaled_sums(values, cell, cells)
+        whole = scaled_sums(weights, cell, cells)
+        for at in np.flatnonzero(lists).tolist():
+            key = (table.parts[at // len(names)], names[at % len(names)])
+            sums.add(key, int(lists[at]), totals[at], whole[at])
+
+
+def _queried(chunk: Chunk) -> _Cells:
+    """The slice of each query, which a chunk of queries says itself."""
+    starts = pyarrow.array(chunk.lists.starts)
+    parts = list(
+        zip(
+            *(chunk.rows[name].take(starts).to_pylist() for name in ("slice", "slice_value")),
+            strict=True,
+        )
+    )
+    names = sorted(set(parts))
+    at = {part: code for code, part in enumerate(names)}
+    return _Cells(np.array([at[part] for part in parts]), names)
+
+
+def _group_column(attribute: str) -> str:
+    return f"group {attribute}"
+
+
+def _shares(names: Sequence[str], sizes: Mapping[str, float]) -> FloatArray | None:
+    """``sizes`` as shares that add up to 1, by group; None where there are none."""
+    if not sizes:
+        return None
+    found = np.array([float(sizes.get(name, 0)) for name in names])
+    shares: FloatArray = found / found.sum()
+    return shares
+
+
+def table_of(rows: Sequence[Row]) -> pyarrow.Table:
+    """Rows of list_stats as Arrow."""
+    return pyarrow.Table.from_pylist(list(rows), schema=LIST_STATS.arrow)
