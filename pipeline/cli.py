@@ -5,6 +5,7 @@ Heavy imports happen inside commands, so that help answers at once.
 
 import click
 
+from pipeline.cli_compare import compare
 from pipeline.cli_files import check, metrics, score
 from pipeline.cli_generate import generate
 from pipeline.cli_store import backfill, history, publish, run
@@ -35,7 +36,7 @@ def main() -> None:
     """
 
 
-for command in (run, backfill, history, publish, score, check, metrics, generate):
+for command in (run, backfill, history, publish, score, check, compare, metrics, generate):
     main.add_command(command)
 
 
