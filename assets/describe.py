@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from metrics import WHOLE
+from metrics import AGGREGATIONS, WHOLE
 from pipeline.scoring import Row
 from pipeline.settings import Settings
 from pipeline.store import store_of
@@ -13,7 +13,8 @@ from pipeline.version import code_version
 from schemas.columns import Table
 
 PLOTTED = ("MinMaxRatio", "MaxMinDiff")
-"""Aggregations that become plots: one ratio, one difference.  The history has all seven."""
+"""Of the seven aggregations, those that become plots: one ratio, one difference."""
+_LEFT_OUT = {each.name for each in AGGREGATIONS} - set(PLOTTED)
 
 Numbers = dict[str, Any]
 
@@ -87,7 +88,7 @@ def score_numbers(rows: Sequence[Row]) -> Numbers:
         for row in rows
         if row["slice"] == WHOLE
         and row["value"] is not None
-        and row["aggregation"] in (None, *PLOTTED)
+        and row["aggregation"] not in _LEFT_OUT
     }
     return {**plotted, **verdict_counts(rows), "dagster/row_count": len(rows)}
 

@@ -22,6 +22,7 @@ items: items.parquet
 attributes: [gender, region]
 slices: [device, market]
 threads: 2
+metrics: [{metrics}]
 """
 BATCH = "2026-01-01"
 STEPS = ("ingest", "measure", "score", "merge", "publish")
@@ -81,14 +82,15 @@ def spread(values: list[float]) -> str:
 @click.command()
 @click.option("--lists", default=50_000, show_default=True, help="Lists, of 19 rows on average.")
 @click.option("--repeats", default=5, show_default=True, help="Interleaved runs of each.")
-def main(lists: int, repeats: int) -> None:
+@click.option("--metrics", default="fairness", show_default=True, help="Labels and families.")
+def main(lists: int, repeats: int, metrics: str) -> None:
     """Measure one batch, step by step, as multiples of a plain scan."""
     from pipeline.synthetic.marketplace import generate
 
     with tempfile.TemporaryDirectory(prefix="rankaudit-bench-") as name:
         folder = Path(name)
         written = generate(folder, start=date.fromisoformat(BATCH), days=1, lists=lists)
-        (folder / "audit.yaml").write_text(SETTINGS, encoding="utf-8")
+        (folder / "audit.yaml").write_text(SETTINGS.replace("{metrics}", metrics), encoding="utf-8")
         click.echo(f"{written.rows:,} rows in {lists:,} lists; Python {platform.python_version()}")
         floors, audits = [], []
         for turn in range(repeats):

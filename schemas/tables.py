@@ -219,7 +219,7 @@ FAIRNESS_HISTORY = Table(
         BATCH,
         SLICE,
         SLICE_VALUE,
-        Column("attribute", "VARCHAR", "attribute; null for metrics over items", nullable=True),
+        Column("attribute", "VARCHAR", "attribute; null for metrics without groups", nullable=True),
         Column("metric", "VARCHAR", "metric with its parameters, as printed: AWRF(p=0.1)"),
         Column(
             "aggregation",
