@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from math import inf
 from typing import Any
 
 import dagster as dg
@@ -116,7 +117,11 @@ def _limit(limit: Threshold) -> str:
 
 
 def _worst_first(score: ScoreName, rows: Sequence[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: row["value"], reverse=score.alarm == "high")
+    # A breach without a value is one that no number is low enough for.
+    def badness(row: Row) -> float:
+        return -inf if row["value"] is None else float(row["value"])
+
+    return sorted(rows, key=badness, reverse=score.alarm == "high")
 
 
 def _verdict_text(

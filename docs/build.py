@@ -350,7 +350,7 @@ MEANINGS = {
 """What each setting is, by its place in the file; ``*`` stands for a name that the user chooses."""
 
 _DEFAULTS = {
-    "metrics": "all",
+    "metrics": "`fairness`",
     "thresholds.*.attributes": "all",
     "thresholds.*.slices": "all",
     "memory_limit": "DuckDB's",

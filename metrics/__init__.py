@@ -20,12 +20,13 @@ from metrics.families import FAIRNESS, FAMILIES, Family
 from metrics.labels import LabelError, parse_measure, parse_measures, parse_score
 from metrics.parameters import Parameter
 from metrics.rankings import Grouping, PerList, Rankings
-from metrics.reasons import Reason
+from metrics.reasons import BELOW_ALL, Reason
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AGGREGATIONS",
+    "BELOW_ALL",
     "FAIRNESS",
     "FAMILIES",
     "METRICS",

@@ -63,6 +63,7 @@ class Aggregation:
     on which the aggregation is unfair, None where neither is.  ``range`` derives the range from
     that of the group values, [low, high].  ``undefined`` takes defined group values, shape
     (groups,), and returns the reason why they have no such aggregation, None if they have.
+    ``passes_over`` are reasons of groups without a value that cannot decide it: the others do.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Aggregation:
     alarm: Alarm | None
     range: Callable[[float, float], Range]
     undefined: Callable[[FloatArray], Reason | None] = _always_defined
+    passes_over: frozenset[Reason] = frozenset()
 
 
 AGGREGATIONS: tuple[Aggregation, ...] = (
@@ -147,10 +149,12 @@ WORST_DIFFERENCE = Aggregation(
     range=lambda low, high: Range(0.0, max(-low, high)),
 )
 WORST_RATIO = Aggregation(
+    # Who has all there is compares with nobody; the lowest ratio is another's, and is known.
     "Min",
     "min V",
     lambda values: values.min(axis=-1),
     fairest=1.0,
     alarm="low",
     range=Range,
+    passes_over=frozenset({Reason.NONE_SELECTED}),
 )

@@ -17,6 +17,10 @@ USUAL_CUTOFF = 10
 """The cut-off of a metric that cannot do without one, where nobody names another."""
 
 
+DEEPEST_CUTOFF = 999_999_999
+"""The deepest cut-off that a label can say."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """One of several numbers that a metric gives for the same thing, such as a bound."""
@@ -91,8 +95,11 @@ class Metric:
             raise ValueError(f"{self.name} has no cut-off: it needs whole lists")
         if k is None and self.needs_cutoff:
             raise ValueError(f"{self.name} needs a cut-off, as in {self.name}@{USUAL_CUTOFF}")
-        if k is not None and k < 1:
-            raise ValueError(f"the cut-off of {self.name} is a whole number from 1, not {k}")
+        if k is not None and not (k == int(k) and 1 <= k <= DEEPEST_CUTOFF):
+            raise ValueError(
+                f"the cut-off of {self.name} is a whole number from 1, not {k} "
+                f"({DEEPEST_CUTOFF:,} is the deepest)"
+            )
         return Measure(
             self,
             tuple(

@@ -1,6 +1,6 @@
 """From counts to scores: group values, aggregations, who gains and who loses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,7 +68,10 @@ def evaluate(measure: Measure, counts: Counts, *, top_is_good: bool = True) -> E
     better_high = metric.higher_is_better == top_is_good
     return Evaluation(
         measure,
-        _aggregated(measure, counts, groups, top_is_good=better_high),
+        tuple(
+            replace(score, lists=_fewest(lists, np.flatnonzero(counts.takes_part).tolist()))
+            for score in _aggregated(measure, counts, groups, top_is_good=better_high)
+        ),
         counts.groups,
         groups,
         lists,
@@ -138,39 +141,61 @@ def _over_lists(measure: Measure, counts: Counts) -> tuple[GroupValues, IntArray
     defined = present & (sums.weight > 0)
     values = np.full(size, np.nan)
     np.divide(sums.value, sums.weight, out=values, where=defined)
-    reasons = tuple(
-        None if some else (measure.metric.empty if here else Reason.GROUP_ABSENT)
-        for some, here in zip(defined, present, strict=True)
-    )
+    empty = measure.metric.empty
+
+    def reason(at: int) -> Reason | None:
+        if defined[at] or not present[at]:
+            return None if defined[at] else Reason.GROUP_ABSENT
+        if not counts.takes_part[at]:
+            return Reason.NOT_COMPARED
+        # A ratio by nothing is another thing than a ratio that no list has.
+        never = empty is Reason.NONE_SELECTED and sums.lists[at] == 0
+        return Reason.NOT_ENOUGH_ITEMS if never else empty
+
+    reasons = tuple(map(reason, range(size)))
     return GroupValues(values, reasons), sums.lists
 
 
 def _aggregated(
     measure: Measure, counts: Counts, groups: GroupValues, *, top_is_good: bool
 ) -> tuple[Score, ...]:
-    names = counts.groups
     compared = np.flatnonzero(counts.takes_part).tolist()
     scores = tuple(measure.scores())
     if len(compared) < COMPARED:
         return tuple(Score(name, None, Reason.ONE_GROUP.value) for name in scores)
-    causes = [(at, groups.reasons[at]) for at in compared if groups.reasons[at] is not None]
+    return tuple(_one_way(name, counts.groups, groups, compared, top_is_good) for name in scores)
+
+
+def _fewest(lists: IntArray | None, compared: list[int]) -> int | None:
+    """Lists that have a value for the group that has the fewest."""
+    return None if lists is None or not compared else int(lists[compared].min())
+
+
+def _one_way(
+    name: ScoreName,
+    names: tuple[str, ...],
+    groups: GroupValues,
+    compared: list[int],
+    top_is_good: bool,
+) -> Score:
+    """One aggregation of the groups that are compared."""
+    way = name.aggregation
+    if not isinstance(way, Aggregation):
+        raise TypeError(f"{name.label} has groups but no aggregation")
+    decided = [at for at in compared if groups.reasons[at] not in way.passes_over] or compared
+    causes = [(at, groups.reasons[at]) for at in decided if groups.reasons[at] is not None]
     if causes:
         at, cause = causes[0]
         everywhere = len(causes) == len(compared) and len({reason for _, reason in causes}) == 1
-        text = str(cause) if everywhere else f"{cause}: {names[at]}"
-        return tuple(Score(name, None, text) for name in scores)
-    values = groups.values[compared]
-    worst, best = _extremes([names[at] for at in compared], values, top_is_good=top_is_good)
-    found = []
-    for name in scores:
-        if not isinstance(name.aggregation, Aggregation):
-            raise TypeError(f"{name.label} has groups but no aggregation")
-        reason = name.aggregation.undefined(values)
-        if reason is None:
-            found.append(Score(name, float(name.aggregation.of(values)), None, worst, best))
-        else:
-            found.append(Score(name, None, reason.value, worst, best))
-    return tuple(found)
+        return Score(name, None, str(cause) if everywhere else f"{cause}: {names[at]}")
+    values = groups.values[decided]
+    worst, best = _extremes([names[at] for at in decided], values, top_is_good=top_is_good)
+    if len(decided) < len(compared):
+        # The best is among those without a value; only the worst is known for sure.
+        worst, best = worst or names[decided[0]], None
+    reason = way.undefined(values)
+    value = float(way.of(values)) if reason is None else None
+    return Score(name, value, reason.value if reason else None, worst, best)
 
 
 def _extremes(

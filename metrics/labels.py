@@ -61,6 +61,11 @@ def parse_score(label: str) -> ScoreName:
         raise LabelError(f"{label!r} is not a label; one looks like AWRF(p=0.1)@10.MaxMinDiff")
     metric = catalogue.BY_NAME.get(match["name"])
     if metric is None:
+        if match["name"] in {family.name for family in FAMILIES}:
+            raise LabelError(
+                f"{label}: {match['name']} is a family of metrics, where one metric is wanted, "
+                "and takes neither parameters nor a cut-off"
+            )
         families = [family.name for family in FAMILIES]
         near = _near(match["name"], [*catalogue.BY_NAME, *families])
         hint = f"; did you mean {near}?" if near else "; `rankaudit metrics` lists them"
@@ -90,9 +95,14 @@ def parse_measures(named: str, cutoff: int | None = None) -> list[Measure]:
     ``cutoff`` is that of a family's metrics which cannot do without one.
     """
     family = [metric for metric in catalogue.METRICS if metric.family.name == named.strip()]
+    if not family and named.strip() in catalogue.BY_NAME and cutoff is not None:
+        family = [catalogue.BY_NAME[named.strip()]]
     if not family:
         return [parse_measure(named)]
-    return [each.at(cutoff) if cutoff and each.needs_cutoff else each.usual for each in family]
+    return [
+        each.at(cutoff) if cutoff is not None and each.needs_cutoff else each.usual
+        for each in family
+    ]
 
 
 def parse_measure(label: str) -> Measure:

@@ -142,6 +142,15 @@ class Rankings:
         return found.reshape(self.lists, groups)
 
     @cached_property
+    def repeats_reference(self) -> BoolArray:
+        """Lists in which two items have the same reference rank, shape (lists,)."""
+        order = self.order(self.reference_rank)
+        ranks = self.reference_rank[order]
+        again = np.zeros(self.rows, dtype=np.bool_)
+        again[1:] = (ranks[1:] == ranks[:-1]) & (ranks[1:] > 0) & (self.position[1:] > 1)
+        return self.count(again) > 0
+
+    @cached_property
     def group_size(self) -> FloatArray:
         """Rows of each group in each list, shape (lists, groups)."""
         return self.group_sum(np.ones(self.rows))

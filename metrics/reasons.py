@@ -27,6 +27,7 @@ class Reason(StrEnum):
     PROPENSITY_MISSING = "propensity_missing", "propensity is missing where it is needed"
     PREDICTION_MISSING = "prediction_missing", "predicted_click is missing where it is needed"
     NOT_ENOUGH_ITEMS = "not_enough_items", "too few items that can be compared"
+    NOT_COMPARED = "not_compared", "the group takes no part, or there is no share it should have"
     NONE_SELECTED = "none_selected", "nobody of those compared with stands above the cut-off"
     NOT_ON_TOP = "not_on_top", "no item of the group stands above the cut-off"
     NO_LIST_FAILS = "no_list_fails", "no list that can be tested fails the test"
@@ -39,3 +40,7 @@ class Reason(StrEnum):
     CATALOGUE_MISSING = "catalogue_missing", "no item table gives the groups' sizes"
     TARGET_MISSING = "target_missing", "no target shares are set for the attribute"
     NOT_COUNTED = "not_counted", "the stored counts lack what this metric needs"
+
+
+BELOW_ALL = frozenset({Reason.NOT_ON_TOP})
+"""Reasons of values that no number is low enough for: a limit from below is passed for sure."""

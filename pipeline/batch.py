@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import duckdb
 
-from metrics import Measure
+from metrics import Measure, Reason
 from pipeline import scoring
 from pipeline.errors import AuditError, DataRefused, NoData
 from pipeline.files import batch_files, file_digest, input_hash, items_path
@@ -245,8 +245,8 @@ def score_batch(
         row = info(connection)
         if row["rows_hash"] != settings.rows_hash:
             raise AuditError(
-                f"{batch}: its rows were counted under other settings (columns, ranks, "
-                "attributes, slices or rejects); run it again from its logs"
+                f"{batch}: its rows were counted under other settings (columns, ranks, attributes, "
+                "slices, rejects, relevant_from or what is missing); run it again from its logs"
             )
         stamp = scoring.RunStamp(
             run_id, code_version(), settings.config_hash, row["input_hash"], now()
@@ -272,13 +272,15 @@ def _origin(
 ) -> dict[str, str]:
     """Settings and code that the scores of a file come from.
 
-    Where some measures were computed under others, or are missing, the file is no result of the
-    settings as they are, and its digest is that of no settings.
+    Where some measures were computed under others, are missing or were not counted, the file is no
+    result of the settings as they are, and its digest is that of no settings: the batch stays due.
     """
     rows = connection.execute(
-        f"SELECT DISTINCT metric, config_hash, code_version FROM {DATABASE}.fairness_history"
+        "SELECT DISTINCT metric, config_hash, code_version, "
+        f"reason IS NOT DISTINCT FROM '{Reason.NOT_COUNTED}' "
+        f"FROM {DATABASE}.fairness_history"
     ).fetchall()
-    whole = {(label, stamp.config_hash, stamp.code_version) for label in settings.metrics}
+    whole = {(label, stamp.config_hash, stamp.code_version, False) for label in settings.metrics}
     if set(rows) == whole:
         return {"config_hash": stamp.config_hash, "code_version": stamp.code_version}
     return {"config_hash": hash_of(sorted(rows)), "code_version": stamp.code_version}

@@ -99,7 +99,8 @@ def values_of(parameter: Parameter) -> str:
     """What a parameter may be, in words."""
     if parameter.choices:
         return " or ".join(map(text_of, parameter.choices))
-    return f"{'whole number, ' if parameter.whole else ''}{parameter.bounds}"
+    bounds = parameter.bounds.removeprefix("is ")
+    return f"a whole number, {bounds}" if parameter.whole else bounds
 
 
 def bad_side(metric: Metric) -> str:
@@ -130,7 +131,7 @@ def print_overview(out: Console) -> None:
 
 
 def _overview(family: Family) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=True, width=78)
+    table = Table(box=None, pad_edge=False, show_header=True)
     for name in ("label", "what", "range", "bad when", "needs"):
         table.add_column(name, overflow="fold", no_wrap=name in ("label", "range"))
     for metric in (each for each in METRICS if each.family is family):
@@ -139,7 +140,7 @@ def _overview(family: Family) -> Table:
             metric.title,
             str(metric.range),
             bad_side(metric),
-            ", ".join(sorted(metric.columns)),
+            ", ".join(columns_of(metric)),
         )
         table.add_row(*map(escape, cells))
     return table

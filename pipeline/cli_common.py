@@ -46,8 +46,8 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
 
 def _interrupted() -> None:
     click.echo(
-        "\nrankaudit: interrupted. Finished batches are kept; "
-        "the same command goes on where this one stopped.",
+        "\nrankaudit: interrupted. What is finished is kept, and nothing is half done; "
+        "start the same command again.",
         err=True,
     )
     sys.exit(INTERRUPTED)

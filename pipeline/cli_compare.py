@@ -50,6 +50,8 @@ def compare(
     from pipeline import summary
     from pipeline.comparing.two_logs import compare as compared
 
+    if table:
+        _refuse_input(table, a, b)
     found = compared(a, b, metrics=metrics, k=k, p=p, config=config)
     if table:
         _write(found, table)
@@ -63,12 +65,22 @@ def compare(
     _print_overall(out, found)
     for weight in found.prefix_weights():
         out.print(
-            f"p={weight['p']:g}: the first {weight['ranks']} ranks decide "
+            f"p={weight['p']!r}: the first {weight['ranks']} ranks decide "
             f"{weight['weight']:.0%} of RBO and RBD"
         )
     if top:
         out.print()
         _print_queries(out, found, top)
+
+
+def _refuse_input(path: Path, *compared: str) -> None:
+    """SettingsError where the table would replace a log that is compared."""
+    from pipeline.errors import SettingsError
+
+    written = path.resolve()
+    for side in (Path(name).resolve() for name in compared):
+        if written == side or (side.is_dir() and side in written.parents):
+            raise SettingsError(f"--csv {path}: is among the logs compared; name another file")
 
 
 def _write(found: "Comparison", path: Path) -> None:

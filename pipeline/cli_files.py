@@ -59,10 +59,12 @@ def _file_settings(
 @_ITEMS
 @_ATTRIBUTE
 @_SLICE
-@click.option("--metric", "metrics", multiple=True, help="Label, as in 'AWRF(p=0.2)@10' [all].")
+@click.option(
+    "--metric", "metrics", multiple=True, help="Label as AWRF(p=0.2)@10, or family [fairness]."
+)
 @click.option("--k", type=int, help="Cut-off: ranks further down get no weight.")
-@click.option("--p", type=float, help="p of metrics that take one [0.1].")
-@click.option("--decay", type=float, help="decay of metrics that take one [0.75].")
+@click.option("--p", type=float, help="p of metrics that take one [its own].")
+@click.option("--decay", type=float, help="decay of metrics that take one [its own].")
 @click.option(
     "--denominator",
     type=click.Choice(["appearances", "catalogue"]),

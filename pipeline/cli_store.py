@@ -195,7 +195,7 @@ def history(
     Without a filter: the newest batch as a whole.
     """
     settings = settings_of(config)
-    from metrics import parse_score
+    from metrics import METRICS, parse_score
     from pipeline import summary
     from pipeline.history import labelled
     from schemas.tables import STATUSES
@@ -204,6 +204,9 @@ def history(
     values: list[Any] = []
     if status and status not in STATUSES:
         raise SettingsError(f"--status is one of {', '.join(STATUSES)}, not {status}")
+    family = [each.name for each in METRICS if each.family.name == metric]
+    if family:
+        metric = None
     if metric:
         try:
             metric = parse_score(metric).label
@@ -216,6 +219,7 @@ def history(
         ("slice = ?", part),
         ("attribute = ?", attribute),
         ("starts_with(label || '.', ? || '.')", metric),
+        ("list_contains(?, regexp_extract(metric, '^[A-Za-z0-9]+'))", family or None),
         ("status = ?", status),
     ):
         if value is not None:

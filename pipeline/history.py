@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from metrics import METRICS
+from metrics import METRICS, WHOLE
 from pipeline.batch import DATABASE, info, now
 from pipeline.errors import AuditError
 from pipeline.settings import Settings
@@ -223,3 +223,16 @@ def labelled(settings: Settings, where: str = "true", values: Sequence[Any] = ()
 def breaches(settings: Settings, batches: Sequence[str]) -> list[Row]:
     """Scores of ``batches`` that are beyond their threshold, whole batches before slices."""
     return labelled(settings, "status = 'breach' AND list_contains(?, batch)", [list(batches)])
+
+
+def verdicts(settings: Settings, batches: Sequence[str]) -> dict[str, int]:
+    """How many scores of whole batches, not of slices, have each status."""
+    if not store_of(settings).history.exists():
+        return {}
+    with open_history(settings, read_only=True) as connection:
+        rows = connection.execute(
+            f"SELECT status, count(*) FROM {HISTORY_DATABASE}.fairness_history "
+            "WHERE slice = ? AND list_contains(?, batch) GROUP BY status",
+            [WHOLE, list(batches)],
+        ).fetchall()
+    return dict(rows)

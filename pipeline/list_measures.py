@@ -21,6 +21,7 @@ from pipeline.fragments import scaled, structs
 from pipeline.lists import CHUNK_ROWS, LIST_COLUMNS, Chunk, chunks_of
 from pipeline.settings import JOIN, Settings
 from pipeline.staging import group_of
+from pipeline.version import code_version
 from schemas.columns import internal, literal, quoted
 from schemas.tables import LIST_STATS
 
@@ -33,16 +34,17 @@ Part = tuple[str, str]
 """A slice and its value."""
 
 
-def basis(settings: Settings, measure: Measure, attribute: str | None) -> str | None:
-    """What the numbers of a measure depend on beside its label, as stored with them."""
-    if attribute is None:
-        return None
-    said: dict[str, Any] = {}
-    if settings.unknown_group.in_aggregations:
+def basis(settings: Settings, measure: Measure, attribute: str | None) -> str:
+    """What the numbers of a measure depend on beside its label, as stored with them.
+
+    Unlike counts, they are results of a formula: of the code that computed them, too.
+    """
+    said: dict[str, Any] = {"code": code_version()}
+    if attribute is not None and settings.unknown_group.in_aggregations:
         said["unknown_counts"] = True
     if measure.given.get("reference") == "target" and attribute in settings.targets:
         said["target"] = settings.targets[attribute]
-    return json.dumps(said, sort_keys=True, ensure_ascii=False) if said else None
+    return json.dumps(said, sort_keys=True, ensure_ascii=False)
 
 
 @dataclass
@@ -72,9 +74,10 @@ def scaled_sums(values: FloatArray, cell: IntArray, cells: int) -> list[int]:
     Whole numbers below 2^53 add up exactly as doubles, so a value goes in as three such pieces.
     """
     whole = np.rint(values * float(UNIT))
-    high = np.floor(whole / UNIT)
+    # Cut towards 0, so that what is left has no more digits than there were.
+    high = np.trunc(whole / UNIT)
     rest = whole - high * UNIT
-    middle = np.floor(rest / _HALF)
+    middle = np.trunc(rest / _HALF)
     low = rest - middle * _HALF
     sums = (np.bincount(cell, weights=each, minlength=cells) for each in (high, middle, low))
     return [int(a) * UNIT + int(b) * int(_HALF) + int(c) for a, b, c in zip(*sums, strict=True)]
@@ -176,7 +179,7 @@ class ListMeasuring:
         slices = [(literal(WHOLE), literal(WHOLE))]
         slices += [(literal(name), internal(name)) for name in self.settings.slices]
         self.connection.execute(
-            "CREATE OR REPLACE TEMP TABLE sliced AS SELECT s.slice AS slice, "
+            "CREATE OR REPLACE TEMP VIEW sliced AS SELECT s.slice AS slice, "
             "s.slice_value AS slice_value, query_id, item_id, list_id, weight, relevance FROM "
             f"(SELECT *, unnest({structs('slice', 'slice_value', slices)}) AS s "
             f"FROM {self.log} JOIN weights ON place = rank)"

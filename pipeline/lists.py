@@ -48,8 +48,9 @@ def chunks_of(
 
     The query selects ``list`` (a whole number that rows of one list share), any of LIST_COLUMNS
     and whatever else the caller wants to see in ``Chunk.rows``; its rows are in order of list and
-    then of place.  ``reference_length`` may be among its columns; by default a list's deepest
-    reference_rank.
+    then of place.  ``reference_length`` may be among its columns.  By default a reference is as
+    deep as its list, or as the deepest reference_rank in it: a log of what was shown does not say
+    what else the reference held, and one that ended there would agree with the list too easily.
     """
     held: list[pyarrow.Table] = []
     for batch in connection.sql(query).to_arrow_reader(chunk_rows):
@@ -82,7 +83,9 @@ def _rankings(rows: pyarrow.Table, starts: IntArray, relevant_from: float) -> Ra
     if "reference_length" in rows.column_names:
         depth = columns["reference_length"][starts].astype(np.int64)
     else:
-        depth = np.maximum.reduceat(reference, starts)
+        deepest = np.maximum.reduceat(reference, starts)
+        own = np.maximum.reduceat(columns["rank"].astype(np.int64), starts)
+        depth = np.where(deepest > 0, np.maximum(deepest, own), 0)
     return Rankings(
         starts=starts,
         rank=columns["rank"].astype(np.int64),

@@ -230,7 +230,7 @@ def _measure(label: str) -> Measure:
     return parse_measure(label)
 
 
-def _basis_of(label: str, settings: Settings, attribute: str | None) -> str | None:
+def _basis_of(label: str, settings: Settings, attribute: str | None) -> str:
     return basis(settings, _measure(label), attribute)
 
 

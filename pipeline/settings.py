@@ -272,6 +272,8 @@ class Settings(Part):
             if name not in self.attribute_names
         ]
         for label, threshold in self.thresholds.items():
+            if threshold.attributes and not parse_score(label).measure.metric.grouped:
+                problems.append(f"thresholds: {label} has no groups; leave attributes out")
             for name in threshold.attributes or ():
                 if name not in self.attribute_names:
                     problems.append(f"thresholds: {label}: {name} is not among the attributes")
@@ -370,8 +372,10 @@ def _judged(label: str, threshold: Threshold, computed: Sequence[str] | None) ->
             f"{label}: {score.measure.label} is not computed; "
             "add it to metrics or drop the threshold"
         )
-    if score.aggregation is None and len(tuple(score.measure.scores())) > 1:
-        raise ValueError(f"{label}: say which aggregation, as in {label}.MinMaxRatio")
+    ways = score.measure.ways
+    if score.aggregation is None and ways:
+        said = ways[0].name if score.measure.metric.per_group else ways[-1].name
+        raise ValueError(f"{label}: say which, as in {label}.{said}")
     if score.alarm is None:
         raise ValueError(f"{label} has no unfair side, so it cannot be judged")
     limit = threshold.min if score.alarm == "low" else threshold.max

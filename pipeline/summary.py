@@ -110,9 +110,15 @@ def print_scores(
     heading = ": ".join(filter(None, (title, said)))
     if heading:
         out.print(printable(heading), style="bold")
+    for name in ("worst off", "best off"):
+        if not any(cells.get(name, ())):
+            cells.pop(name, None)
+    # A number or a verdict that is broken in two reads as another one; labels and names may fold.
+    numbers = all(row["value"] is not None for row in rows)
+    whole = ("batch", "status", *(("value",) if numbers else ("score",)))
     table = Table(box=None, pad_edge=False)
     for name in cells:
-        table.add_column(name, overflow="fold", no_wrap=name in ("batch", "score", "status"))
+        table.add_column(name, overflow="fold", no_wrap=name in whole)
     for line in zip(*cells.values(), strict=True):
         table.add_row(*map(printable, line))
     out.print(table)
@@ -120,7 +126,7 @@ def print_scores(
 
 def closing(settings: Settings, outcomes: Sequence[Outcome], command: str = "") -> None:
     """The end of a run over many batches: counts, what stands out, files, what to try next."""
-    from pipeline.history import breaches
+    from pipeline.history import breaches, verdicts
 
     out = console()
     counts = {
@@ -130,16 +136,23 @@ def closing(settings: Settings, outcomes: Sequence[Outcome], command: str = "") 
     said = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items() if n)
     out.print(f"\n[bold]{counted(len(outcomes), 'batch')}[/]: {said or 'nothing to do'}")
     keys = [outcome.batch for outcome in outcomes]
-    found = breaches(settings, keys)
+    found, judged = breaches(settings, keys), verdicts(settings, keys)
     if found:
         out.print()
         print_scores(out, found[:_SHOWN], "Beyond their thresholds")
         if len(found) > _SHOWN:
             out.print(f"  and {len(found) - _SHOWN:,} more")
-    elif settings.thresholds:
+    elif judged.get("ok"):
         out.print("No score is beyond its threshold.")
+    elif settings.thresholds:
+        out.print("No score with a threshold has a value.")
     else:
         out.print("No thresholds are set, so nothing was judged.")
+    if judged.get("undefined"):
+        out.print(
+            f"[yellow]Of whole batches, {judged['undefined']:,} with a threshold have no value[/]: "
+            "see status undefined."
+        )
     store = store_of(settings)
     out.print(f"\nHistory     {_short(store.history)}\nDashboards  {_short(store.dashboard)}")
     if command:

@@ -227,7 +227,22 @@ def slice_constant(name: str) -> ListRule:
     )
 
 
+QUERY_CONSTANT = ListRule(
+    # A list is one answer to one query: what looks at queries must not see half a list of one.
+    "query_not_constant",
+    "query_id",
+    "differs within the list",
+    broken="count(DISTINCT coalesce(query_id, '')) > 1",
+    offends="coalesce(query_id, '') <> first_value(coalesce(query_id, '')) OVER "
+    "(PARTITION BY list_id ORDER BY rank, file, row)",
+    passes=lambda frame: (
+        frame["query_id"].fillna("").groupby(frame["list_id"]).transform("nunique") <= 1
+    ),
+)
+
+
 def list_rules(slices: tuple[str, ...], *, gaps_allowed: bool) -> tuple[ListRule, ...]:
     """The list rules of an audit."""
     gap = () if gaps_allowed else (RANK_GAP,)
-    return (DUPLICATE_ITEM, DUPLICATE_RANK, *gap, *(slice_constant(name) for name in slices))
+    constant = (QUERY_CONSTANT, *(slice_constant(name) for name in slices))
+    return (DUPLICATE_ITEM, DUPLICATE_RANK, *gap, *constant)

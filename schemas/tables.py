@@ -162,8 +162,7 @@ LIST_STATS = Table(
         Column(
             "basis",
             "VARCHAR",
-            "settings that the numbers depend on beside the metric's own parameters",
-            nullable=True,
+            "code and settings that the numbers depend on beside the metric's own parameters",
         ),
         Column("lists", "BIGINT", "lists that have a value; queries for metrics of queries"),
         Column("value_sum", "HUGEINT", "sum of their values, scaled by 2^60"),

@@ -5,15 +5,15 @@ a series added up depth by depth until nothing is left of it, pairs are looked a
 correlations are computed in fractions.  ``score`` gives the value of some rows under a label.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, count
 from math import fsum, sqrt
 from typing import Any
 
-Row = Mapping[str, Any]
-LABEL = re.compile(r"(?P<name>\w+)(?:\((?P<said>[^)]*)\))?(?:@(?P<k>\d+))?(?:\.(?P<reading>\w+))?")
+from brute_force import Row, lists_of
+from slow import Value, known, mean, parsed
+
 LEFT = 1e-19
 """What the rest of a series may add up to when it is cut."""
 
@@ -25,34 +25,24 @@ def score(
     *,
     reference_length: Mapping[str, int] | None = None,
     **context: Any,
-) -> float | None:
+) -> Value:
     """Mean over the lists that have a value, None where none has."""
-    found = [
-        one_list(label, each, (reference_length or {}).get(name)) for name, each in split(rows)
-    ]
-    values = [value for value in found if value is not None]
-    return fsum(values) / len(values) if values else None
+    return mean(
+        one_list(label, each, (reference_length or {}).get(name))
+        for name, each in lists_of(rows).items()
+    )
 
 
-def split(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """Rows by list, in order of rank."""
-    lists: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: row["rank"]):
-        lists.setdefault(row["list_id"], []).append(row)
-    return sorted(lists.items())
-
-
-def one_list(label: str, rows: Sequence[Row], reference_length: int | None = None) -> float | None:
+def one_list(label: str, rows: Sequence[Row], reference_length: int | None = None) -> Value:
     """The value of one list, in order of rank; None where it has none."""
-    match = LABEL.fullmatch(label)
-    assert match is not None
-    said = dict(each.split("=") for each in (match["said"] or "").split(",") if each)
-    against = said.get("reference", "logged")
-    k = int(match["k"]) if match["k"] else None
-    name = match["name"]
-    if name in PAIRS:
-        return PAIRS[name](*series(rows, against))
+    asked = parsed(label)
+    against, k = asked.given.get("reference", "logged"), asked.k
+    if asked.name in PAIRS:
+        return PAIRS[asked.name](*series(rows, against))
     shown, other = sides(rows, against)
+    orders = [row["relevance"] for row in judged(rows)] if against == "relevance" else None
+    if len(set(other.values())) < len(other) or (orders and len(set(orders)) == 1):
+        return None
     depths = max(shown.values()), max(other.values(), default=0)
     if against == "logged" and reference_length is not None:
         depths = depths[0], reference_length
@@ -64,14 +54,13 @@ def one_list(label: str, rows: Sequence[Row], reference_length: int | None = Non
         top = {item for item, rank in shown.items() if rank <= depth}
         return len(top & {item for item, rank in other.items() if rank <= depth})
 
-    if name == "AO":
+    if asked.name == "AO":
         return fsum(common(depth) / depth for depth in range(1, short + 1)) / short
-    p = float(said["p"])
-    if name == "RBD":
+    p = float(asked.given["p"])
+    if asked.name == "RBD":
         return 1 - extrapolated(common, short, long, p)
-    return {"MIN": least, "RES": residual, "EXT": extrapolated}[match["reading"]](
-        common, short, long, p
-    )
+    assert asked.reading is not None, label
+    return READINGS[asked.reading](common, short, long, p)
 
 
 def sides(rows: Sequence[Row], against: str) -> tuple[dict[str, int], dict[str, int]]:
@@ -79,8 +68,7 @@ def sides(rows: Sequence[Row], against: str) -> tuple[dict[str, int], dict[str, 
     if against == "logged":
         shown = {row["item_id"]: row["rank"] for row in rows}
         return shown, {row["item_id"]: row["reference_rank"] for row in rows if held(row)}
-    judged = [row for row in rows if row.get("relevance") is not None]
-    by_relevance = sorted(judged, key=lambda row: -row["relevance"])
+    by_relevance = sorted(judged(rows), key=lambda row: -row["relevance"])
     return (
         {row["item_id"]: place for place, row in enumerate(rows, start=1)},
         {row["item_id"]: place for place, row in enumerate(by_relevance, start=1)},
@@ -89,6 +77,10 @@ def sides(rows: Sequence[Row], against: str) -> tuple[dict[str, int], dict[str, 
 
 def held(row: Row) -> bool:
     return bool(row.get("reference_rank"))
+
+
+def judged(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if known(row, "relevance")]
 
 
 Common = Callable[[int], int]
@@ -121,6 +113,9 @@ def extrapolated(common: Common, short: int, long: int, p: float) -> float:
     return added(p, agreement, long)
 
 
+READINGS = {"MIN": least, "RES": residual, "EXT": extrapolated}
+
+
 def added(p: float, agreement: Callable[[int], float], known: int) -> float:
     """(1 - p) sum over d of p^(d-1) agreement(d), until what is left cannot matter."""
     parts = []
@@ -139,8 +134,7 @@ def series(rows: Sequence[Row], against: str) -> tuple[Series, Series]:
     if against == "logged":
         pairs = [(row["rank"], row["reference_rank"]) for row in rows if held(row)]
     else:
-        known = [row for row in rows if row.get("relevance") is not None]
-        pairs = [(row["rank"], -row["relevance"]) for row in known]
+        pairs = [(row["rank"], -row["relevance"]) for row in judged(rows)]
     return [Fraction(a) for a, _ in pairs], [Fraction(b) for _, b in pairs]
 
 
@@ -159,25 +153,26 @@ def counted(own: Series, other: Series) -> tuple[int, int, int]:
     return found.count(1), found.count(-1), found.count(0)
 
 
-def ndpm(own: Series, other: Series) -> float | None:
+def ndpm(own: Series, other: Series) -> Value:
     alike, contradicted, _ = counted(own, other)
-    ordered, left_tied = alike + contradicted, 0
-    return None if ordered < 2 else (2 * contradicted + left_tied) / (2 * ordered)
+    ordered = alike + contradicted
+    # A pair that the list leaves tied would count half; a list ties none.
+    return None if ordered < 2 else 2 * contradicted / (2 * ordered)
 
 
-def fcp(own: Series, other: Series) -> float | None:
+def fcp(own: Series, other: Series) -> Value:
     alike, contradicted, _ = counted(own, other)
     return None if alike + contradicted < 2 else alike / (alike + contradicted)
 
 
-def kendall(own: Series, other: Series) -> float | None:
+def kendall(own: Series, other: Series) -> Value:
     alike, contradicted, tied = counted(own, other)
     if alike + contradicted < 2:
         return None
     return (alike - contradicted) / sqrt((alike + contradicted + tied) * (alike + contradicted))
 
 
-def spearman(own: Series, other: Series) -> float | None:
+def spearman(own: Series, other: Series) -> Value:
     return pearson(places(own), places(other))
 
 
@@ -189,7 +184,7 @@ def places(values: Series) -> Series:
     ]
 
 
-def pearson(own: Series, other: Series) -> float | None:
+def pearson(own: Series, other: Series) -> Value:
     if sum(counted(own, other)[:2]) < 2:
         return None
     means = sum(own) / len(own), sum(other) / len(other)
@@ -200,7 +195,7 @@ def pearson(own: Series, other: Series) -> float | None:
     return sqrt(square) * (1 if sum(x * y for x, y in pairs) > 0 else -1)
 
 
-PAIRS: dict[str, Callable[[Series, Series], float | None]] = {
+PAIRS: dict[str, Callable[[Series, Series], Value]] = {
     "NDPM": ndpm,
     "FCP": fcp,
     "Kendall": kendall,

@@ -1,21 +1,20 @@
 """List-native fairness written the slow and obvious way: loops over rows, orders and tables.
 
 What belongs here: a second opinion, straight from the definitions, sharing no code with what it
-checks.  A row is a mapping with ``list_id``, ``item_id``, ``rank``, attribute columns and perhaps
-``relevance`` and ``query_id``; None, NaN or a missing key means unknown.
+checks.  Prefixes and the tables of FA*IR have files of their own, ``slow_prefixes`` and
+``slow_fair``.
 """
 
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
-from itertools import permutations
 from typing import Any
 
-Row = Mapping[str, Any]
-Value = float | None
-UNKNOWN = "unknown"
+from brute_force import UNKNOWN, Row, group_of, lists_of
+from slow import Value, known, mean, parsed
+from slow_fair import minima
+from slow_prefixes import difference, of_group, rkl, shortfall
+
 DEFAULTS: dict[str, dict[str, str]] = {
     "Skew": {"reference": "list", "per": "batch"},
     "rND": {"step": "10"},
@@ -46,15 +45,14 @@ def score(
 
     None where there is no value.  ``target`` and ``catalogue`` are shares or sizes by group.
     """
-    match = re.fullmatch(r"(\w+)(?:\((.*)\))?(?:@(\d+))?", label)
-    assert match is not None, label
-    name, k = match[1], int(match[3]) if match[3] else None
-    said = dict(pair.split("=") for pair in (match[2] or "").split(",") if pair)
-    given = {**DEFAULTS[name], **said}
+    asked = parsed(label)
+    name, given = asked.name, {**DEFAULTS[asked.name], **asked.given}
+    judged = all(known(row, "relevance") for row in rows)
     if name in ("EEL", "EED", "EER"):
-        if not all(known(row) for row in rows):
+        if not judged:
             return None
-        return _mean(_of_query(name, query, float(given["decay"])) for query in _queries(rows))
+        return mean(_of_query(name, query, float(given["decay"])) for query in _queries(rows))
+    assert attribute is not None, label
     groups = sorted({group_of(row, attribute) for row in rows})
     names = {group for group in groups if unknown_counts or group != UNKNOWN}
     wanted = {"list": None, "target": target, "catalogue": catalogue}.get(
@@ -68,27 +66,27 @@ def score(
         wanted = {g: s / whole for g, s in part.items()} if whole else {}
         names |= set(part)
         groups = sorted({*groups, *part})
-    lists = [List(each, attribute, names, k) for each in _by(rows, "list_id")]
+    lists = [List(each, attribute, names, asked.k) for each in lists_of(rows).values()]
     if name == "TargetAWRF":
-        return _mean(_attention_match(each, given, wanted) for each in lists)
+        return mean(_attention_match(each, given, wanted) for each in lists)
     if name == "rKL":
-        return _mean(_rkl(each, int(given["step"])) for each in lists)
+        return mean(rkl(each.groups, int(given["step"])) for each in lists)
     if name == "FAIRFirst":
-        return _mean(_first_failure(each, given, wanted) for each in lists)
+        return mean(_first_failure(each, given, wanted) for each in lists)
     if name == "Skew" and given["per"] == "batch":
         return {group: _pooled_skew(lists, group, wanted) for group in groups}
     if name == "Pairwise":
-        if not all(known(row) for row in rows):
+        if not judged:
             return dict.fromkeys(groups)
         return {group: _pairwise(lists, group, given, relevant_from) for group in groups}
     of_list: dict[str, Callable[[List, str], Value]] = {
         "Skew": lambda each, group: _skew(each, group, wanted),
-        "rND": lambda each, group: _prefixes(each, group, int(given["step"]), _difference),
-        "rRD": lambda each, group: _prefixes(each, group, int(given["step"]), _shortfall),
+        "rND": lambda each, group: of_group(each.groups, group, int(given["step"]), difference),
+        "rRD": lambda each, group: of_group(each.groups, group, int(given["step"]), shortfall),
         "FAIR": lambda each, group: _fair(each, group, given, wanted),
     }
     return {
-        group: _mean(of_list[name](each, group) for each in lists) if group in names else None
+        group: mean(of_list[name](each, group) for each in lists) if group in names else None
         for group in groups
     }
 
@@ -96,9 +94,7 @@ def score(
 class List:
     """One list: its rows whose group takes part, from the top."""
 
-    def __init__(
-        self, rows: Sequence[Row], attribute: str | None, names: set[str], k: int | None
-    ) -> None:
+    def __init__(self, rows: Sequence[Row], attribute: str, names: set[str], k: int | None) -> None:
         self.rows = [row for row in rows if group_of(row, attribute) in names]
         self.groups = [group_of(row, attribute) for row in self.rows]
         self.ranks = [row["rank"] for row in self.rows]
@@ -112,28 +108,6 @@ class List:
         if len(set(self.groups)) < 2:
             return None
         return Fraction(self.groups.count(group), len(self.groups))
-
-
-def known(row: Row) -> bool:
-    value = row.get("relevance")
-    return value is not None and not math.isnan(value)
-
-
-def group_of(row: Row, attribute: str | None) -> str:
-    found = row.get(attribute) if attribute else None
-    return found if isinstance(found, str) and found else UNKNOWN
-
-
-def _by(rows: Sequence[Row], column: str) -> list[list[Row]]:
-    found: dict[Any, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row.get(column, row["list_id"]), []).append(row)
-    return [sorted(each, key=lambda row: row["rank"]) for each in found.values()]
-
-
-def _mean(values: Iterable[Value]) -> Value:
-    found = [value for value in values if value is not None]
-    return math.fsum(found) / len(found) if found else None
 
 
 # -- Skew
@@ -160,144 +134,7 @@ def _skew(each: List, group: str, wanted: Mapping[str, float] | None) -> Value:
     return math.log((count + share) / (each.top + 1) / share)
 
 
-# -- rND, rRD, rKL
-
-
-def _difference(prefix: Sequence[str], whole: Sequence[str], group: str) -> float:
-    return abs(prefix.count(group) / len(prefix) - whole.count(group) / len(whole))
-
-
-def _shortfall(prefix: Sequence[str], whole: Sequence[str], group: str) -> float:
-    def ratio(part: Sequence[str]) -> float:
-        others = len(part) - part.count(group)
-        return part.count(group) / others if others else math.inf
-
-    return max(0.0, ratio(whole) - ratio(prefix))
-
-
-def divergence(prefix: Sequence[str], whole: Sequence[str]) -> float:
-    return math.fsum(
-        prefix.count(name)
-        / len(prefix)
-        * math.log(prefix.count(name) / len(prefix) / (whole.count(name) / len(whole)))
-        for name in set(prefix)
-    )
-
-
-def raw(order: Sequence[str], step: int, unfairness: Callable[..., float], *group: str) -> float:
-    """Discounted sum over the prefixes of one order of groups."""
-    return math.fsum(
-        unfairness(order[:i], order, *group) / math.log2(i)
-        for i in range(step, len(order) + 1, step)
-    )
-
-
-def _prefixes(each: List, group: str, step: int, unfairness: Callable[..., float]) -> Value:
-    if group not in each.groups or len(set(each.groups)) < 2:
-        return None
-    order = [name if name == group else "" for name in each.groups]
-    highest = highest_of_two(order, step, unfairness, group)
-    return raw(order, step, unfairness, group) / highest if highest > 0 else None
-
-
-def highest_of_two(
-    order: Sequence[str], step: int, unfairness: Callable[..., float], group: str
-) -> float:
-    """The highest sum over all orders of a group and the rest, whatever comes between the cuts.
-
-    ``best[c]`` is the highest sum of the prefixes so far that ends with c of the group.
-    """
-    n, size = len(order), order.count(group)
-    rest = next((name for name in order if name != group), "")
-    whole = [group] * size + [rest] * (n - size)
-    best, before = {0: 0.0}, 0
-    for i in range(step, n + 1, step):
-        found = {}
-        for c in range(max(0, i - (n - size)), min(i, size) + 1):
-            reached = [b for q, b in best.items() if 0 <= c - q <= i - before]
-            prefix = [group] * c + [rest] * (i - c)
-            found[c] = max(reached) + unfairness(prefix, whole, group) / math.log2(i)
-        best, before = found, i
-    return max(best.values())
-
-
-def _rkl(each: List, step: int) -> Value:
-    names = sorted(set(each.groups))
-    if len(names) < 2:
-        return None
-    if len(names) == 2:
-        highest = highest_of_two(
-            each.groups, step, lambda prefix, whole, group: divergence(prefix, whole), names[0]
-        )
-    else:
-        highest = math.fsum(
-            most_divergent(each.groups, i) / math.log2(i)
-            for i in range(step, len(each.groups) + 1, step)
-        )
-    return raw(each.groups, step, divergence) / highest if highest > 0 else None
-
-
-def most_divergent(groups: Sequence[str], i: int) -> float:
-    """The bound on the divergence of the first i, from whole groups and one that is cut."""
-    n = len(groups)
-    if i == n:
-        return 0.0
-    sizes = [groups.count(name) for name in set(groups)]
-
-    def loss(room: int, kept: Callable[[int, int], int]) -> float:
-        fitting = sum(size for size in sizes if size < room)
-        if fitting >= room:
-            return 0.0
-        large = min(size for size in sizes if size >= room)
-        counts = [kept(large, room), kept(large, room - fitting)]
-        return min(c * math.log(large / c) if c else 0.0 for c in counts)
-
-    inside = loss(i, lambda large, c: c)
-    outside = loss(n - i, lambda large, c: large - c)
-    return max(0.0, math.log(n / i) - max(inside, outside) / i)
-
-
-def highest_divergence(groups: Sequence[str], step: int) -> float:
-    """The highest sum that any order of a short list has, by trying them all."""
-    return max(raw(order, step, divergence) for order in set(permutations(groups)))
-
-
 # -- FA*IR
-
-
-@cache
-def minima(depth: int, share: Fraction, alpha: Fraction) -> tuple[int, ...]:
-    """Fewest items in the first 1..depth, so that the whole test fails nearest to ``alpha``."""
-    at_most = [
-        [
-            sum(math.comb(i, j) * share**j * (1 - share) ** (i - j) for j in range(x + 1))
-            for x in range(i + 1)
-        ]
-        for i in range(1, depth + 1)
-    ]
-    levels = sorted({p for row in at_most for p in row if p <= alpha})
-    best: tuple[int, ...] = (0,) * depth
-    gap = alpha
-    for level in levels:
-        table = tuple(sum(p <= level for p in row) for row in at_most)
-        failing = probability(table, share)
-        if abs(failing - alpha) < gap:
-            best, gap = table, abs(failing - alpha)
-        if failing > alpha:
-            break
-    return best
-
-
-def probability(table: Sequence[int], share: Fraction | float) -> Any:
-    """Probability that a list of independent places misses one of the minima."""
-    alive: dict[int, Any] = {0: 1}
-    for need in table:
-        after: dict[int, Any] = {}
-        for count, chance in alive.items():
-            after[count] = after.get(count, 0) + chance * (1 - share)
-            after[count + 1] = after.get(count + 1, 0) + chance * share
-        alive = {count: chance for count, chance in after.items() if count >= need}
-    return 1 - sum(alive.values())
 
 
 def _failing_rank(
@@ -382,7 +219,7 @@ def _pairwise(
                     won += i < j
         found.append((won, pairs))
     if given["over"] == "lists":
-        return _mean(won / pairs if pairs else None for won, pairs in found)
+        return mean(won / pairs if pairs else None for won, pairs in found)
     won, pairs = sum(won for won, _ in found), sum(pairs for _, pairs in found)
     return won / pairs if pairs else None
 
@@ -391,8 +228,11 @@ def _pairwise(
 
 
 def _queries(rows: Sequence[Row]) -> list[list[list[Row]]]:
-    """Lists of each query."""
-    return [_by(query, "list_id") for query in _by(rows, "query_id")]
+    """Lists of each query; a list that names none is its own."""
+    found: dict[str, list[list[Row]]] = {}
+    for name, each in lists_of(rows).items():
+        found.setdefault(each[0].get("query_id", name), []).append(each)
+    return [*found.values()]
 
 
 def query_items(lists: Sequence[Sequence[Row]], decay: float) -> list[tuple[float, float]]:

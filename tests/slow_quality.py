@@ -1,18 +1,17 @@
 """Ranking quality written the slow and obvious way: loops over the rows of one list at a time.
 
 What belongs here: a second opinion, straight from the definitions, sharing no code with what it
-checks.  A row is a mapping with ``list_id``, ``item_id``, ``rank`` and optional columns; None, NaN
-or a missing key means unknown.
+checks.
 """
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-Row = Mapping[str, Any]
-Value = float | None
-LIMIT = 1e9
+from brute_force import Row, group_of, lists_of
+from slow import Value, known, mean, parsed
+
+LIMIT = 1e12
 
 
 def score(
@@ -29,50 +28,26 @@ def score(
     None where there is no value.  ``groups`` are groups to report beside those in ``rows``;
     further context means nothing here.
     """
-    match = re.fullmatch(r"(\w+)(?:\((.*)\))?(?:@(\d+))?", label)
-    assert match is not None, label
-    name = match[1]
-    given = dict(pair.split("=") for pair in (match[2] or "").split(",") if pair)
-    k = int(match[3]) if match[3] else None
-    lists: dict[str, list[Row]] = {}
-    for row in rows:
-        lists.setdefault(row["list_id"], []).append(row)
-    for of_list in lists.values():
-        of_list.sort(key=lambda row: row["rank"])
+    asked = parsed(label)
+    name, given, k = asked.name, asked.given, asked.k
+    lists = list(lists_of(rows).values())
     if name == "CTR":
-        return _ctr(list(lists.values()), given.get("method", "matching"), k)
-    judged = all(_known(row, "relevance") for row in rows)
+        return _ctr(lists, given.get("method", "matching"), k)
+    judged = all(known(row, "relevance") for row in rows)
     if name.startswith("Group"):
-        present = {_group(row, attribute) for row in rows}
+        assert attribute is not None
+        present = {group_of(row, attribute) for row in rows}
         values: dict[str, Value] = dict.fromkeys(sorted(present | set(groups)))
         for group in present if judged else ():
-            values[group] = _mean(
-                _of_group(name, each, attribute, group, given, k, relevant_from)
-                for each in lists.values()
+            values[group] = mean(
+                _of_group(name, each, attribute, group, given, k, relevant_from) for each in lists
             )
         return values
     if not judged:
         return None
     if name == "RScore":
-        return _r_score(
-            list(lists.values()), float(given.get("d", "0")), float(given.get("alpha", "5"))
-        )
-    return _mean(_of_list(name, each, given, k, relevant_from) for each in lists.values())
-
-
-def _known(row: Row, column: str) -> bool:
-    value = row.get(column)
-    return value is not None and not math.isnan(value)
-
-
-def _group(row: Row, attribute: str | None) -> str:
-    assert attribute is not None
-    return row.get(attribute) or "unknown"
-
-
-def _mean(values: Any) -> Value:
-    found = [value for value in values if value is not None]
-    return math.fsum(found) / len(found) if found else None
+        return _r_score(lists, float(given.get("d", "0")), float(given.get("alpha", "5")))
+    return mean(_of_list(name, each, given, k, relevant_from) for each in lists)
 
 
 def _gain(row: Row, given: Mapping[str, str]) -> float:
@@ -143,13 +118,13 @@ def _of_list(
 def _of_group(
     name: str,
     rows: list[Row],
-    attribute: str | None,
+    attribute: str,
     group: str,
     given: Mapping[str, str],
     k: int | None,
     relevant_from: float,
 ) -> Value:
-    own = [row for row in rows if _group(row, attribute) == group]
+    own = [row for row in rows if group_of(row, attribute) == group]
     alone = given.get("of") == "group"
     if name == "GroupnDCG":
         ideal = _best_dcg([_gain(row, given) for row in (own if alone else rows)], k)
@@ -187,24 +162,25 @@ def _r_score(lists: list[list[Row]], d: float, alpha: float) -> Value:
 def _ctr(lists: list[list[Row]], method: str, k: int | None) -> Value:
     every = [row for rows in lists for row in rows]
     needs = {"matching": (), "ips": ("propensity",), "dr": ("propensity",)}[method]
-    if not all(any(_known(row, column) for row in every) for column in ("click", *needs)):
+    if not all(any(known(row, column) for row in every) for column in ("click", *needs)):
         return None
-    if method == "dr" and not all(_known(row, "predicted_click") for row in every):
+    if method == "dr" and not all(known(row, "predicted_click") for row in every):
         return None
     total, count = [], 0
     for rows in lists:
         top = [row for row in rows if k is None or row["rank"] <= k]
-        matched = [row for row in top if _known(row, "click")]
+        matched = [row for row in top if known(row, "click")]
         if method == "matching":
             total += [row["click"] for row in matched]
             count += len(matched)
             continue
-        if not all(_known(row, "propensity") and row["propensity"] > 0 for row in matched):
-            continue
-        parts = [
-            (row["click"] - (row["predicted_click"] if method == "dr" else 0.0)) / row["propensity"]
+        gaps = [
+            (row["click"] - (row["predicted_click"] if method == "dr" else 0.0), row)
             for row in matched
         ]
+        if not all(known(row, "propensity") and row["propensity"] > 0 for gap, row in gaps if gap):
+            continue
+        parts = [gap / row["propensity"] for gap, row in gaps if gap]
         if method == "dr":
             parts += [row["predicted_click"] for row in top]
         if abs(math.fsum(parts)) < LIMIT:

@@ -1,23 +1,19 @@
 """The metrics of a top-k cut, written the slow and obvious way.
 
 What belongs here: a second opinion.  Plain loops over rows, straight from the definitions, sharing
-no code with what they check.  A row is a mapping with ``list_id``, ``rank``, perhaps ``relevance``
-(None or NaN where missing) and attribute columns (None or '' for an unknown group).
+no code with what they check.
 """
 
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-Row = Mapping[str, Any]
-Number = float | None
+from brute_force import UNKNOWN, Row, group_of, lists_of
+from slow import Value, known, mean, parsed
 
-UNKNOWN = "unknown"
 WITHOUT_RELEVANCE = ("SelectionRate", "StatisticalParity", "DisparateImpact")
 SINGLE = ("GeneralizedEntropy", "Theil")
 MOST = 1e9
-_LABEL = re.compile(r"([A-Za-z]+)(?:\(([^)]*)\))?@([0-9]+)")
 
 
 def score(
@@ -29,34 +25,31 @@ def score(
     unknown_counts: bool = False,
     groups: Iterable[str] = (),
     **context: Any,
-) -> Number | dict[str, Number]:
+) -> Value | dict[str, Value]:
     """The number of the batch, or that of each group, None where there is none.
 
     ``groups`` are groups to report beside those in ``rows``; further context means nothing here.
     """
-    matched = _LABEL.fullmatch(label)
-    if matched is None:
-        raise ValueError(f"{label} is not a label of a cut")
-    name, k = matched[1], int(matched[3])
-    parameters = dict(part.split("=") for part in (matched[2] or "").split(",") if part)
-    alpha = 1.0 if name == "Theil" else float(parameters.get("alpha", "2"))
-    by_list = parameters.get("per", "batch") == "list"
+    asked = parsed(label)
+    name, k = asked.name, asked.k
+    assert k is not None, label
+    alpha = 1.0 if name == "Theil" else float(asked.given.get("alpha", "2"))
+    by_list = asked.given.get("per", "batch") == "list"
 
-    lists: dict[Any, list[Row]] = {}
-    for row in rows:
-        lists.setdefault(row["list_id"], []).append(row)
-    names = sorted({_group(row, attribute) for row in rows} | set(groups)) if attribute else []
+    lists = list(lists_of(rows).values())
     needs = name not in WITHOUT_RELEVANCE
-    missing = needs and any(_missing(row) for row in rows)
+    missing = needs and not all(known(row, "relevance") for row in rows)
 
     if name in SINGLE:
         if missing:
             return None
         if not by_list:
             return _entropy(rows, k, alpha, relevant_from)
-        each = [_entropy(one, k, alpha, relevant_from) for one in lists.values()]
-        found = [min(value, MOST) for value in each if value is not None]
-        return math.fsum(found) / len(found) if found else None
+        each = [_entropy(one, k, alpha, relevant_from, MOST) for one in lists]
+        return mean(None if value is None else min(value, MOST) for value in each)
+
+    assert attribute is not None, label
+    names = sorted({group_of(row, attribute) for row in rows} | set(groups))
 
     def compared(group: str) -> list[str]:
         return [
@@ -65,13 +58,13 @@ def score(
             if other != group and (unknown_counts or other != UNKNOWN)
         ]  # fmt: skip
 
-    answer: dict[str, Number] = {}
+    answer: dict[str, Value] = {}
     for group in names:
         pick = _picker(attribute, group, compared(group))
         if not by_list:
             members, rest = pick(rows)
             looked_at = members if name in RATES else members + rest
-            if needs and any(_missing(row) for row in looked_at):
+            if needs and not all(known(row, "relevance") for row in looked_at):
                 answer[group] = None
             else:
                 answer[group] = _value(name, rows, members, rest, k, relevant_from)
@@ -80,7 +73,7 @@ def score(
             answer[group] = None
             continue
         found, under = [], []
-        for one in lists.values():
+        for one in lists:
             members, rest = pick(one)
             if name == "DisparateImpact":
                 a = _value("SelectionRate", one, members, rest, k, relevant_from)
@@ -98,30 +91,21 @@ def score(
     return answer
 
 
-def _group(row: Row, attribute: str | None) -> str:
-    return str(row.get(attribute or "") or UNKNOWN)
-
-
-def _missing(row: Row) -> bool:
-    relevance = row.get("relevance")
-    return relevance is None or math.isnan(relevance)
-
-
 def _picker(
-    attribute: str | None, group: str, compared: list[str]
+    attribute: str, group: str, compared: list[str]
 ) -> Callable[[Sequence[Row]], tuple[list[Row], list[Row]]]:
     def pick(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-        members = [row for row in rows if _group(row, attribute) == group]
-        return members, [row for row in rows if _group(row, attribute) in compared]
+        members = [row for row in rows if group_of(row, attribute) == group]
+        return members, [row for row in rows if group_of(row, attribute) in compared]
 
     return pick
 
 
-def _share(rows: list[Row], holds: Callable[[Row], bool]) -> Number:
+def _share(rows: list[Row], holds: Callable[[Row], bool]) -> Value:
     return len([row for row in rows if holds(row)]) / len(rows) if rows else None
 
 
-def _rate(name: str, rows: list[Row], k: int, relevant_from: float) -> Number:
+def _rate(name: str, rows: list[Row], k: int, relevant_from: float) -> Value:
     def selected(row: Row) -> bool:
         return bool(row["rank"] <= k)
 
@@ -159,7 +143,7 @@ def _value(
     rest: list[Row],
     k: int,
     relevant_from: float,
-) -> Number:
+) -> Value:
     if all(row["rank"] <= k for row in everyone):
         return None
     if name in RATES:
@@ -177,15 +161,19 @@ def _value(
     return math.fsum(gaps) / len(gaps)
 
 
-def _entropy(rows: Sequence[Row], k: int, alpha: float, relevant_from: float) -> Number:
+def _entropy(
+    rows: Sequence[Row], k: int, alpha: float, relevant_from: float, endless: Value = None
+) -> Value:
     if all(row["rank"] <= k for row in rows):
         return None
     benefits = [
         (1 if row["rank"] <= k else 0) - (1 if row["relevance"] >= relevant_from else 0) + 1
         for row in rows
     ]
-    if sum(benefits) == 0 or (alpha <= 0 and 0 in benefits):
+    if sum(benefits) == 0:
         return None
+    if alpha <= 0 and 0 in benefits:
+        return endless
     mean = sum(benefits) / len(benefits)
     shares = [benefit / mean for benefit in benefits]
     if alpha == 1:

@@ -1,11 +1,13 @@
 """Random logs through files, SQL and chunks of lists, against the slow version of every metric."""
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import isclose, log2
 from types import ModuleType
 from typing import Any
 
 import brute_force as brute
+import numpy as np
 import pytest
 import slow_comparison
 import slow_list_native
@@ -15,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs import Found, Row, Rows, every_measure, scored_file
 
-from metrics import FAMILIES, METRICS, UNKNOWN, Family, Measure, Metric
+from metrics import FAMILIES, METRICS, UNIT, UNKNOWN, Family, Measure, Metric
 from metrics.families import COMPARISON, FAIRNESS, LIST_NATIVE, QUALITY, TOP_K
 from metrics.list_native.inequality import GINI
+from pipeline.list_measures import scaled_sums
 
 SLOW: dict[Family, ModuleType] = {
     QUALITY: slow_quality,
@@ -53,6 +56,11 @@ class Log:
             "groups": {brute.group_of(row, "group") for row in self.rows},
             "target": self.settings["targets"]["group"],
             "catalogue": brute.catalogue_sizes(self.items, "group"),
+            "reference_length": {
+                name: max(0, *(row["rank"] for row in rows), *depths)
+                for name, rows in brute.lists_of(self.rows).items()
+                if (depths := [row["reference_rank"] or 0 for row in rows]) and any(depths)
+            },
         }
 
 
@@ -240,3 +248,44 @@ def test_lists_without_a_value_are_counted() -> None:
     assert (row["value"], row["lists"], row["lists_undefined"]) == (0.5, 5, 3)
     assert found.score("EXP.MinMaxRatio")["lists_undefined"] is None
     assert {row["lists"] for row in found.groups["all", "all", "group", "GroupR@1"].values()} == {2}
+
+
+def test_scaled_sums_are_exact() -> None:
+    """Each value is rounded once, towards the nearest multiple, whatever its sign or size."""
+    chance = np.random.default_rng(4)
+    sizes = 10.0 ** chance.uniform(-19, 9, 5000)
+    values = np.concatenate(
+        [sizes * chance.choice([-1.0, 1.0], 5000), [-0.0, 2.0**-61, -(2.0**-61)]]
+    )
+    cell = chance.integers(0, 7, len(values))
+    wanted = [0] * 7
+    for at, value in zip(cell.tolist(), values.tolist(), strict=True):
+        wanted[at] += round(Fraction(value) * UNIT)
+    assert scaled_sums(values, cell, 7) == wanted
+
+
+def test_who_has_all_there_is_does_not_hide_who_has_nothing() -> None:
+    """A shut-out group breaches limits, though some of its numbers have no logarithm or ratio."""
+    rows: Rows = [
+        {"list_id": str(number), "item_id": str(rank), "rank": rank, "group": "MF"[rank > 10]}
+        for number in range(20)
+        for rank in range(1, 21)
+    ]
+    limits = {"DisparateImpact@10.Min": {"min": 0.8}, "Skew@10.MinSkew": {"min": -0.2}}
+    found = scored_file(rows, metrics=["DisparateImpact@10", "Skew@10"], thresholds=limits)
+    impact, skew = (found.score(label) for label in limits)
+    assert (impact["value"], impact["worst_group"], impact["status"]) == (0.0, "F", "breach")
+    assert (skew["value"], skew["reason"], skew["status"]) == (None, "not_on_top: F", "breach")
+    assert found.score("Skew@10.MaxSkew")["value"] is None
+
+
+def test_a_reference_that_ends_early_is_no_agreement() -> None:
+    rows: Rows = [
+        {"list_id": "a", "item_id": str(rank), "rank": rank, "group": "ab"[rank % 2],
+         "reference_rank": 1 if rank == 1 else None}
+        for rank in range(1, 11)
+    ]  # fmt: skip
+    found = scored_file(rows, metrics=["AO"]).score("AO", None)["value"]
+    assert agrees(found, sum(1 / depth for depth in range(1, 11)) / 10)
+    rows[1]["reference_rank"] = 1
+    assert scored_file(rows, metrics=["AO"]).score("AO", None)["reason"] == "not_enough_items"

@@ -698,9 +698,18 @@ def test_a_mapped_column_that_is_absent_is_missing(tmp_path: Path) -> None:
 
 def test_query_id_defaults_to_the_list(tmp_path: Path) -> None:
     settings = audit(tmp_path)
-    deliver(tmp_path, ranking("a", "FM", query_id=["shoes", None]))
+    rows = [*ranking("a", "FM", query_id=["shoes"] * 2), *ranking("b", "FM", query_id=[None] * 2)]
+    deliver(tmp_path, rows)
     ingested(settings)
-    assert accepted(settings, "query_id") == [("shoes",), ("a",)]
+    assert accepted(settings, "query_id") == [("shoes",), ("shoes",), ("b",), ("b",)]
+
+
+@pytest.mark.parametrize("queries", [["shoes", "hats"], ["shoes", None]])
+def test_a_list_answers_one_query(tmp_path: Path, queries: list[str | None]) -> None:
+    settings = audit(tmp_path, rejects={"max_rejected_share": 1.0})
+    deliver(tmp_path, [*ranking("a", "FM", query_id=queries), *ranking("b", "FM")])
+    ingested(settings)
+    assert accepted(settings, "DISTINCT list_id") == [("b",)]
 
 
 # -- attributes from the item table

@@ -433,8 +433,9 @@ CASES: dict[Reason, tuple[Callable[[], set[str | None]], set[str]]] = {
         {"not_enough_items"},
     ),
     Reason.NONE_SELECTED: (
-        lambda: reasons(shown("ab"), ["DisparateImpact@1"]),
-        {"none_selected: a"},
+        # Who has all there is has no ratio; where one of the others has, the lowest is known.
+        lambda: reasons(shown(".ab"), ["DisparateImpact@1"]),
+        {"none_selected"},
     ),
     Reason.ALL_SELECTED: (
         lambda: reasons(
@@ -450,6 +451,10 @@ CASES: dict[Reason, tuple[Callable[[], set[str | None]], set[str]]] = {
     Reason.ALL_QUALIFIED: (
         lambda: reasons(shown("ab", relevance=[[1, 0]]), ["FPR@1"]),
         {"all_qualified: a"},
+    ),
+    Reason.NOT_COMPARED: (
+        lambda: {scored(shown("ab."), metrics=["Skew@1"]).values("Skew@1")["unknown"]},
+        {"not_compared"},
     ),
     Reason.NOT_ON_TOP: (lambda: reasons(shown("ab"), ["Skew@1"]), {"not_on_top: b"}),
     Reason.NO_LIST_FAILS: (

@@ -291,3 +291,27 @@ def test_another_target_makes_sums_over_lists_void(tmp_path: Path) -> None:
     assert result.score("NDKL(reference=target)")["value"] > 0
     run_batch(other, DAY, force=True)
     assert stored(other).score("TargetAWRF")["value"] > 0
+
+
+def test_what_was_not_counted_stays_due(tmp_path: Path) -> None:
+    here = settings(tmp_path, ["EXP"])
+    deliver_day(here)
+    run_batch(here, DAY)
+    wider = settings(tmp_path, ["EXP", "nDCG@5"])
+    assert run_batch(wider, DAY, from_counts=True).status == "done"
+    assert stored(wider).score("nDCG@5", None)["reason"] == "not_counted"
+    assert run_batch(wider, DAY).status == "done"
+    assert stored(wider).score("nDCG@5", None)["value"] > 0
+    assert run_batch(wider, DAY).status == "unchanged"
+
+
+def test_sums_of_other_code_are_not_taken_for_those_of_this(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = settings(tmp_path, ["EXP", "nDCG@5"])
+    deliver_day(here)
+    run_batch(here, DAY)
+    monkeypatch.setattr("pipeline.list_measures.code_version", lambda: "0.0.0+other")
+    assert run_batch(here, DAY, from_counts=True).status == "done"
+    assert stored(here).score("nDCG@5", None)["reason"] == "not_counted"
+    assert stored(here).score("EXP.MinMaxRatio")["value"] > 0

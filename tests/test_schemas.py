@@ -31,6 +31,7 @@ from schemas.rules import (
     LOGGED,
     MAX_RANK,
     POSITION,
+    QUERY_CONSTANT,
     RANK,
     RANK_GAP,
     REFERENCE_RANK,
@@ -350,21 +351,29 @@ def test_json_values_of_every_kind(tmp_path: Path) -> None:
 def list_frames(draw: st.DrawFn) -> pd.DataFrame:
     size = draw(st.integers(1, 12))
     devices = st.sampled_from(draw(st.sampled_from([["app"], ["app", "web", "App"]])))
+    queries = st.sampled_from(draw(st.sampled_from([["q"], [None], ["q", "r", "Q", None]])))
     rows = [
         {
             "list_id": draw(st.sampled_from("ab")),
             "item_id": draw(st.sampled_from("uvwxyz")),
             "rank": draw(st.integers(1, 5)),
             "device": draw(devices),
+            "query_id": draw(queries),
             "file": draw(st.integers(0, 1)),
             "row": at,
         }
         for at in range(size)
     ]  # fmt: skip
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).astype({"query_id": "string"})
 
 
-LIST_RULES = (DUPLICATE_ITEM, DUPLICATE_RANK, RANK_GAP, slice_constant("device"))
+LIST_RULES = (
+    DUPLICATE_ITEM,
+    DUPLICATE_RANK,
+    RANK_GAP,
+    QUERY_CONSTANT,
+    slice_constant("device"),
+)
 
 
 @settings(max_examples=40)

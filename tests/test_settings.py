@@ -184,7 +184,7 @@ def test_one_name_needs_no_brackets(tmp_path: Path) -> None:
         ("EXP.MaxMinRatio", {"max": 0.5}, ["0.5"]),
         ("EXP.MaxMinDiff", {"max": -0.1}, ["-0.1"]),
         ("EXP.LTwo", {"max": 1}, ["no unfair side"]),
-        ("EXP", {"min": 0.5}, ["say which aggregation", RATIO]),
+        ("EXP", {"min": 0.5}, ["say which, as in EXP.MinMaxRatio", RATIO]),
         ("EXP.MinMaxRation", {"min": 0.5}, ["did you mean MinMaxRatio?"]),
         ("EXPO.MinMaxRatio", {"min": 0.5}, ["there is no metric EXPO", "did you mean EXP?"]),
         ("exp.MinMaxRatio", {"min": 0.5}, ["exp", "did you mean EXP?"]),

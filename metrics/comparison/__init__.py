@@ -1,11 +1,12 @@
 """Two rankings compared: a list and its reference, one declaration each."""
 
+from functools import partial
+
 from metrics.aggregations import Range
 from metrics.base import Metric, Reading, SingleMetric
 from metrics.comparison import correlation, overlap
 from metrics.families import COMPARISON
 from metrics.parameters import Parameter
-from metrics.rankings import ListFunction
 
 AGAINST = Parameter(
     "reference",
@@ -17,43 +18,47 @@ AGAINST = Parameter(
 PERSISTENCE = Parameter(
     "p", 0.9, "how likely a reader goes on to the next depth; higher looks deeper", always=True
 )
-_UNIT = Range(0.0, 1.0)
-_HELD = frozenset({"reference_rank"})
+_UNIT, _SIGNED = Range(0.0, 1.0), Range(-1.0, 1.0)
 _WEBBER = "Webber, Moffat & Zobel 2010"
 
-AO = SingleMetric(
+_agreement = partial(
+    SingleMetric,
+    family=COMPARISON,
+    parameters=(AGAINST,),
+    partial=frozenset({"reference_rank"}),
+    by_groups=False,
+    fairest=1.0,
+    alarm="low",
+)
+_distance = partial(_agreement, fairest=0.0, alarm="high")
+
+AO = _agreement(
     "AO",
     "Average overlap",
     per_list=overlap.average_overlap,
     text="(1/D) sum_{d <= D} X_d / d, D the cut-off or the depth of the shorter list",
     range=_UNIT,
-    parameters=(AGAINST,),
     cutoff=True,
-    family=COMPARISON,
-    partial=_HELD,
-    by_groups=False,
-    fairest=1.0,
-    alarm="low",
     source="Fagin, Kumar & Sivakumar 2003",
 )
-RBO = SingleMetric(
+RBO = _agreement(
     "RBO",
     "Rank-biased overlap",
     text="(1 - p) sum_d p^(d-1) X_d / d",
     readings=(
         Reading(
             "MIN",
-            "nothing below the lists agrees",
+            "((1-p)/p) (sum_{d<=k} (X_d - X_k) p^d/d - X_k ln(1-p)): nothing below agrees",
             _UNIT,
             overlap.rbo_min,
             # Lists end, so even identical ones stay below 1.
             fairest=None,
             alarm="low",
         ),
-        Reading("RES", "what it gains if all below the lists agrees", _UNIT, overlap.rbo_res),
+        Reading("RES", "what MIN gains if all below the lists agrees", _UNIT, overlap.rbo_res),
         Reading(
             "EXT",
-            "agreement below the lists goes on as at their end",
+            "X_k/k p^k + ((1-p)/p) sum_{d<=k} X_d p^d / d: agreement goes on as at the lists' end",
             _UNIT,
             overlap.rbo_ext,
             fairest=1.0,
@@ -63,14 +68,9 @@ RBO = SingleMetric(
     range=_UNIT,
     parameters=(PERSISTENCE, AGAINST),
     cutoff=True,
-    family=COMPARISON,
-    partial=_HELD,
-    by_groups=False,
-    fairest=1.0,
-    alarm="low",
     source=f"{_WEBBER}, eq. 11, 30 and 32",
 )
-RBD = SingleMetric(
+RBD = _distance(
     "RBD",
     "Rank-biased distance",
     per_list=overlap.rbd,
@@ -78,88 +78,47 @@ RBD = SingleMetric(
     range=_UNIT,
     parameters=(PERSISTENCE, AGAINST),
     cutoff=True,
-    family=COMPARISON,
-    partial=_HELD,
-    by_groups=False,
-    fairest=0.0,
-    alarm="high",
     source=_WEBBER,
 )
-NDPM = SingleMetric(
+NDPM = _distance(
     "NDPM",
     "Normalised distance-based performance",
     per_list=correlation.ndpm,
     text="(2 contradicted + tied) / (2 pairs), of the pairs that the reference orders",
     range=_UNIT,
-    parameters=(AGAINST,),
-    family=COMPARISON,
-    partial=_HELD,
-    by_groups=False,
-    fairest=0.0,
-    alarm="high",
     source="Yao 1995",
 )
-
-
-def _agreement(
-    name: str, title: str, per_list: ListFunction, text: str, low: float, source: str
-) -> SingleMetric:
-    return SingleMetric(
-        name,
-        title,
-        per_list=per_list,
-        text=text,
-        range=Range(low, 1.0),
-        parameters=(AGAINST,),
-        family=COMPARISON,
-        partial=_HELD,
-        by_groups=False,
-        fairest=1.0,
-        alarm="low",
-        source=source,
-    )
-
-
 FCP = _agreement(
     "FCP",
     "Fraction of concordant pairs",
-    correlation.fcp,
-    "concordant / (concordant + discordant)",
-    0.0,
-    "Koren & Sill 2013",
+    per_list=correlation.fcp,
+    text="concordant / (concordant + discordant)",
+    range=_UNIT,
+    source="Koren & Sill 2013",
 )
 KENDALL = _agreement(
     "Kendall",
     "Kendall's tau-b",
-    correlation.kendall,
-    "(concordant - discordant) / sqrt(pairs * pairs that the reference orders)",
-    -1.0,
-    "Kendall 1945",
+    per_list=correlation.kendall,
+    text="(concordant - discordant) / sqrt(pairs * pairs that the reference orders)",
+    range=_SIGNED,
+    source="Kendall 1945",
 )
 SPEARMAN = _agreement(
     "Spearman",
     "Spearman's rho",
-    correlation.spearman,
-    "correlation of places, ties sharing their mean place",
-    -1.0,
-    "Spearman 1904",
+    per_list=correlation.spearman,
+    text="correlation of places, ties sharing their mean place",
+    range=_SIGNED,
+    source="Spearman 1904",
 )
 PEARSON = _agreement(
     "Pearson",
     "Pearson's correlation",
-    correlation.pearson,
-    "correlation of ranks with reference ranks, or with relevance turned round",
-    -1.0,
-    "Pearson 1895",
+    per_list=correlation.pearson,
+    text="correlation of ranks with reference ranks, or with relevance turned round",
+    range=_SIGNED,
+    source="Pearson 1895",
 )
 
-COMPARISON_METRICS: tuple[Metric, ...] = (
-    AO,
-    RBO,
-    RBD,
-    NDPM,
-    FCP,
-    KENDALL,
-    SPEARMAN,
-    PEARSON,
-)
+COMPARISON_METRICS: tuple[Metric, ...] = (AO, RBO, RBD, NDPM, FCP, KENDALL, SPEARMAN, PEARSON)

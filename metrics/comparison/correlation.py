@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
-from metrics.rankings import PerList, Rankings
+from metrics.rankings import Kind, PerList, Rankings
 from metrics.terms import Given
 from metrics.weights import BoolArray, FloatArray, IntArray
 
 _FEWEST = 3
-"""Items that it takes for two pairs in strict order; more than one of them stands alone then."""
+"""Items that it takes for two pairs in strict order."""
 
 
 def inversions(values: IntArray, starts: IntArray) -> IntArray:
@@ -74,25 +75,21 @@ class Paired:
         """Items of each list."""
         return np.diff(self.starts, append=len(self.rank))
 
-    def spread(self, values: FloatArray) -> FloatArray:
+    def spread(self, values: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
         """A number per list, repeated for each item."""
         return np.repeat(values, self.length)
 
-    def sum(self, values: FloatArray) -> FloatArray:
-        """Sum over the items of each list."""
-        found: FloatArray = np.add.reduceat(values, self.starts) if len(self.among) else values
-        return found
-
-    def sum_whole(self, values: IntArray) -> IntArray:
-        """Sum of whole numbers over the items of each list, exact."""
-        found: IntArray = np.add.reduceat(values, self.starts) if len(self.among) else values
+    def sum(self, values: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
+        """Sum over the items of each list, exact for whole numbers."""
+        found: npt.NDArray[Kind] = (
+            np.add.reduceat(values, self.starts) if len(self.among) else values
+        )
         return found
 
     @cached_property
     def _sorted(self) -> tuple[IntArray, BoolArray]:
         """Indices that sort each list by ``other``, and where a higher value begins."""
-        of_list = np.repeat(np.arange(len(self.among)), self.length)
-        order = np.lexsort((self.other, of_list))
+        order = np.lexsort((self.other, self.spread(np.arange(len(self.among)))))
         value = self.other[order]
         higher = np.empty(len(value), dtype=np.bool_)
         higher[1:] = value[1:] != value[:-1]
@@ -110,9 +107,8 @@ class Paired:
         """Twice the mean place of each item by ``other``, 1 = lowest, ties sharing theirs."""
         order, _ = self._sorted
         begins, size = self._runs
-        doubled = np.repeat(2 * begins + size + 1, size) - 2 * np.repeat(self.starts, self.length)
         place = np.empty(len(order), dtype=np.int64)
-        place[order] = doubled
+        place[order] = np.repeat(2 * begins + size + 1, size) - 2 * self.spread(self.starts)
         return place
 
     @cached_property
@@ -121,7 +117,7 @@ class Paired:
         order, higher = self._sorted
         steps = np.cumsum(higher)
         level = np.empty(len(order), dtype=np.int64)
-        level[order] = steps - np.repeat(steps[self.starts], self.length)
+        level[order] = steps - self.spread(steps[self.starts])
         return level
 
     @cached_property
@@ -136,7 +132,7 @@ class Paired:
         begins, size = self._runs
         tied = np.zeros(len(self.rank), dtype=np.int64)
         tied[begins] = size * (size - 1) // 2
-        return self.pairs - self.sum_whole(tied)
+        return self.pairs - self.sum(tied)
 
     @cached_property
     def contradicted(self) -> IntArray:
@@ -160,7 +156,7 @@ def paired(lists: Rankings, given: Given) -> Paired:
         known = lists.reference_rank > 0
     size = lists.count(known)
     enough = size >= _FEWEST
-    kept = known & lists.spread(enough).astype(np.bool_)
+    kept = known & lists.spread(enough)
     sizes = size[enough]
     return Paired(
         lists.lists,
@@ -203,12 +199,13 @@ def spearman(lists: Rankings, given: Given) -> PerList:
     Places are doubled and taken from the middle of the list, so that all sums are whole numbers.
     """
     both = paired(lists, given)
-    middle = np.repeat(both.length + 1, both.length)
-    own = 2 * (np.arange(1, len(both.rank) + 1) - np.repeat(both.starts, both.length)) - middle
+    middle = both.spread(both.length + 1)
+    own = 2 * (np.arange(1, len(both.rank) + 1) - both.spread(both.starts)) - middle
     other = both.place - middle
-    covered = both.sum_whole(own * other).astype(np.float64)
-    spread = [both.sum_whole(each * each).astype(np.float64) for each in (own, other)]
-    return both.scattered(covered / np.sqrt(np.maximum(spread[0] * spread[1], 1.0)))
+    covered, own_square, other_square = (
+        both.sum(each).astype(np.float64) for each in (own * other, own * own, other * other)
+    )
+    return both.scattered(covered / np.sqrt(np.maximum(own_square * other_square, 1.0)))
 
 
 def pearson(lists: Rankings, given: Given) -> PerList:

@@ -23,10 +23,18 @@ import numpy as np
 from metrics.weights import FloatArray, IntArray
 
 _FIRST_BLOCK = 64
+"""Depths in the first block of a table; a power of two, as the sizes of all tables are."""
 _AT_ONCE = 1 << 16
+"""Weights held in memory at a time."""
 _FAT = 4.0
+"""A tail that begins at a depth d with p^d above exp(-4) is a large part of the whole series."""
 _NEGLIGIBLE = 44.0
 """exp(-44) is below the last bit of a sum that starts with 1."""
+
+
+def _size_for(depths: int) -> int:
+    """Size of the smallest table that holds so many depths."""
+    return max(_FIRST_BLOCK, 1 << (depths - 1).bit_length())
 
 
 def _weights(p: float, first: int, last: int) -> FloatArray:
@@ -76,10 +84,7 @@ class DepthWeights:
     """Tails and what lies beyond, of depths up to ``depth``, for one ``p`` in (0, 1)."""
 
     def __init__(self, p: float, depth: int) -> None:
-        size = _FIRST_BLOCK
-        while size < depth + 2:
-            size *= 2
-        self._tails, self._powers = _table(p, size)
+        self._tails, self._powers = _table(p, _size_for(depth + 2))
 
     def tail(self, depths: IntArray) -> FloatArray:
         """Worth of a match found at each of ``depths`` >= 1, any shape."""
@@ -117,7 +122,4 @@ def _harmonics(size: int) -> FloatArray:
 
 def harmonic(depth: int) -> FloatArray:
     """Harmonic numbers H(0)..H(depth) = 1 + 1/2 + ... + 1/depth, shape (>= depth + 1,)."""
-    size = _FIRST_BLOCK
-    while size < depth + 1:
-        size *= 2
-    return _harmonics(size)
+    return _harmonics(_size_for(depth + 1))

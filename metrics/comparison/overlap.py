@@ -30,7 +30,8 @@ class Overlap:
 
     ``at`` is the depth from which on an item is in both prefixes, shape (rows,), and ``found``
     says for which items there is one.  ``shorter`` and ``longer`` are the depths of the two lists,
-    shape (lists,); a ``shorter`` of 0 means that there is no reference.
+    shape (lists,); a ``shorter`` of 0 means that there is no reference.  ``ordered`` says whether
+    the reference is an order at all: of distinct ranks, or of relevance that is not all the same.
     """
 
     lists: Rankings
@@ -38,6 +39,7 @@ class Overlap:
     found: BoolArray
     shorter: IntArray
     longer: IntArray
+    ordered: BoolArray
 
     def until(self, depth: IntArray) -> BoolArray:
         """Items that both prefixes of ``depth`` hold; takes shape (lists,), returns (rows,)."""
@@ -82,9 +84,12 @@ def overlap(lists: Rankings, given: Given) -> Overlap:
     if given["reference"] == "relevance":
         own, other = lists.position, by_relevance(lists)
         depth, other_depth = lists.length, lists.count(other > 0)
+        ends = (extreme.reduceat(lists.relevance, lists.starts) for extreme in (np.fmin, np.fmax))
+        ordered = np.less(*ends)
     else:
         own, other = lists.rank, lists.reference_rank
         other_depth = lists.reference_length
+        ordered = ~lists.repeats_reference
         depth = np.maximum.reduceat(own, lists.starts) if lists.lists else lists.length
     if given["k"]:
         k = int(given["k"])
@@ -92,12 +97,13 @@ def overlap(lists: Rankings, given: Given) -> Overlap:
     shorter, longer = np.minimum(depth, other_depth), np.maximum(depth, other_depth)
     at = np.maximum(own, other)
     found = (other > 0) & (at <= lists.spread(longer))
-    return Overlap(lists, at, found, shorter, longer)
+    return Overlap(lists, at, found, shorter, longer, ordered)
 
 
 def _where_compared(both: Overlap, values: FloatArray) -> PerList:
-    """Numbers in [0, 1] up to rounding, NaN where there is no reference."""
-    return PerList(np.where(both.shorter > 0, np.clip(values, 0.0, 1.0), np.nan))
+    """Numbers in [0, 1] up to rounding, NaN where there is no reference or it is no order."""
+    compared = both.ordered & (both.shorter > 0)
+    return PerList(np.where(compared, np.clip(values, 0.0, 1.0), np.nan))
 
 
 def average_overlap(lists: Rankings, given: Given) -> PerList:

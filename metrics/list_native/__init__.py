@@ -1,6 +1,7 @@
 """Fairness of the order of groups and items in lists: what other papers and packages measure."""
 
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 from metrics.aggregations import WORST_RATIO, Aggregation, Range
@@ -20,22 +21,6 @@ from metrics.list_native.relevance_pairs import pairs_in_order
 from metrics.parameters import DECAY, PER, REFERENCE, P, Parameter
 from metrics.reasons import Reason
 
-MIN_SKEW = Aggregation(
-    "MinSkew",
-    "min V",
-    lambda values: values.min(axis=-1),
-    fairest=0.0,
-    alarm="low",
-    range=Range,
-)
-MAX_SKEW = Aggregation(
-    "MaxSkew",
-    "max V",
-    lambda values: values.max(axis=-1),
-    fairest=0.0,
-    alarm="high",
-    range=Range,
-)
 WORST = Aggregation(
     "Max",
     "max V",
@@ -44,12 +29,13 @@ WORST = Aggregation(
     alarm="high",
     range=Range,
 )
+MIN_SKEW = replace(WORST_RATIO, name="MinSkew", fairest=0.0)
+MAX_SKEW = replace(WORST, name="MaxSkew")
 
-SHARES = Parameter(
-    "reference",
-    "list",
-    "the shares to compare with: those of all rows, of the item table, or of the target",
-    choices=("list", "catalogue", "target"),
+SHARES = replace(
+    REFERENCE,
+    text="the shares to compare with: the group's own, in the batch or in each list, those of the "
+    "item table, or of the target",
 )
 STEP = Parameter(
     "step", 10, "items from one cut point to the next", low=2, high=inf, from_low=True, whole=True
@@ -77,7 +63,6 @@ SKEW = GroupMetric(
     "Skew of the top k",
     value=skew,
     per_list=skew_per_list,
-    text="ln(share of g in the top k / reference share of g)",
     range=Range(-inf, inf),
     parameters=(SHARES, PER),
     cutoff=True,
@@ -86,28 +71,26 @@ SKEW = GroupMetric(
     family=LIST_NATIVE,
     source="Geyik, Ambler & Kenthapadi 2019; list by list one item of the reference mix is added",
 )
-RND = GroupMetric(
+_prefixes = partial(
+    GroupMetric,
+    range=Range(0.0, 1.0),
+    parameters=(STEP,),
+    aggregations=(WORST,),
+    higher_is_better=False,
+    family=LIST_NATIVE,
+)
+RND = _prefixes(
     "rND",
     "Normalised discounted difference",
     per_list=rnd,
     text="mean over lists of (1/Z) sum_i |share of g in first i - share of g in all| / log2(i)",
-    range=Range(0.0, 1.0),
-    parameters=(STEP,),
-    aggregations=(WORST,),
-    higher_is_better=False,
-    family=LIST_NATIVE,
     source="Yang & Stoyanovich 2017; Z is the sum of the worst order",
 )
-RRD = GroupMetric(
+RRD = _prefixes(
     "rRD",
     "Normalised discounted ratio",
     per_list=rrd,
     text="mean over lists of (1/Z) sum_i max(0, g / others in all - in first i) / log2(i)",
-    range=Range(0.0, 1.0),
-    parameters=(STEP,),
-    aggregations=(WORST,),
-    higher_is_better=False,
-    family=LIST_NATIVE,
     source="Yang & Stoyanovich 2017, one-sided as in their program; Z is the worst order's sum",
 )
 RKL = SingleMetric(
@@ -172,47 +155,36 @@ PAIRWISE = GroupMetric(
     family=LIST_NATIVE,
     source="Beutel et al. 2019",
 )
-EEL = SingleMetric(
+_of_queries = partial(
+    SingleMetric,
+    range=Range(0.0, inf),
+    parameters=(PATIENCE,),
+    needs=frozenset({"relevance"}),
+    by_query=browsing,
+    family=LIST_NATIVE,
+    by_groups=False,
+    source="Diaz et al. 2020",
+)
+EEL = _of_queries(
     "EEL",
     "Expected exposure loss",
     per_list=exposure_loss,
     text="mean over queries of sum over items of (mean exposure - target exposure)^2",
-    range=Range(0.0, inf),
-    parameters=(PATIENCE,),
-    needs=frozenset({"relevance"}),
-    by_query=browsing,
-    family=LIST_NATIVE,
-    by_groups=False,
-    source="Diaz et al. 2020",
 )
-EED = SingleMetric(
+EED = _of_queries(
     "EED",
     "Expected exposure disparity",
     per_list=exposure_disparity,
     text="mean over queries of sum over items of (mean exposure)^2",
-    range=Range(0.0, inf),
-    parameters=(PATIENCE,),
-    needs=frozenset({"relevance"}),
-    by_query=browsing,
-    family=LIST_NATIVE,
-    by_groups=False,
     fairest=None,
-    source="Diaz et al. 2020",
 )
-EER = SingleMetric(
+EER = _of_queries(
     "EER",
     "Expected exposure relevance",
     per_list=exposure_relevance,
     text="mean over queries of sum over items of mean exposure * target exposure",
-    range=Range(0.0, inf),
-    parameters=(PATIENCE,),
-    needs=frozenset({"relevance"}),
-    by_query=browsing,
-    family=LIST_NATIVE,
-    by_groups=False,
     fairest=None,
     alarm="low",
-    source="Diaz et al. 2020",
 )
 
 LIST_NATIVE_METRICS: tuple[Metric, ...] = (

@@ -1,5 +1,7 @@
 """FA*IR: does every prefix of the top k hold enough of each group, as a binomial test sees it?"""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from metrics.list_native.binomial_test import minima
@@ -12,36 +14,52 @@ DEEPEST = 1000
 """Places that are tested at most; the effort grows with their square."""
 
 
-def _tests(lists: Rankings, given: Given, group: int) -> tuple[BoolArray, BoolArray]:
-    """Lists that can be tested for a group, shape (lists,), and rows that fail, shape (rows,)."""
-    rows = lists.top(int(given["k"])) & compared(lists)
-    rows &= lists.running(rows) <= DEEPEST
-    depth = lists.count(rows)
-    share = reference_shares(lists, given)[:, group]
-    tested = (depth > 0) & (share > 0) & (share < 1)
-    # What each place needs depends on how many there are and on the share: a table for each pair,
-    # one after another, and for each list where its table begins.
-    tables: list[IntArray] = []
-    begin, end = np.zeros(lists.lists, dtype=np.int64), 0
-    for places in np.unique(depth[tested]).tolist():
-        these = np.flatnonzero(tested & (depth == places))
+def _minima(depth: IntArray, share: FloatArray, alpha: float) -> tuple[IntArray, IntArray]:
+    """What each place of each list needs, for lists of so many places and such a share.
+
+    Returns tables of minima, one after another, and where that of each list begins, shape (lists,):
+    lists of the same depth and share have the same.  -1 where there is nothing to test.
+    """
+    some = (depth > 0) & (share > 0) & (share < 1)
+    begin, end = np.full(len(depth), -1), 0
+    tables = [np.zeros(0, dtype=np.int64)]
+    for places in np.unique(depth[some]).tolist():
+        these = np.flatnonzero(some & (depth == places))
         shares, which = np.unique(share[these], return_inverse=True)
-        table = minima(places, shares, float(given["alpha"]))
-        tested[these] = table[which, -1] > 0
-        begin[these] = end + which * places
+        table = minima(places, shares, alpha)
+        begin[these] = np.where(table[which, -1] > 0, end + which * places, -1)
         tables.append(table.reshape(-1))
         end += table.size
-    if not tables:
-        return tested, np.zeros(lists.rows, dtype=np.bool_)
-    rows &= tested[lists.list_of]
+    return np.concatenate(tables), begin
+
+
+def _tests(lists: Rankings, given: Given) -> Iterator[tuple[int, BoolArray, BoolArray]]:
+    """Groups, the lists that can be tested for each, and its rows that fail: (lists,), (rows,)."""
+    rows = lists.top(int(given["k"])) & compared(lists)
+    rows &= lists.running(rows) <= DEEPEST
+    shares = reference_shares(lists, given)
+    for group in parts(lists):
+        yield group, *_test(lists, given, group, rows.copy(), shares[:, group])
+
+
+def _test(
+    lists: Rankings, given: Given, group: int, rows: BoolArray, share: FloatArray
+) -> tuple[BoolArray, BoolArray]:
+    """The test for one group, of ``rows``, with the share that it should have in each list."""
+    tables, begin = _minima(lists.count(rows), share, float(given["alpha"]))
+    tested = begin >= 0
+    rows &= lists.spread(tested)
     place = lists.running(rows)
-    need = np.concatenate(tables)[np.where(rows, lists.spread(begin) + place - 1, 0)]
+    # Other rows need nothing, so they never fail.
+    need = np.zeros(lists.rows, dtype=np.int64)
+    need[rows] = tables[(lists.spread(begin) + place - 1)[rows]]
     if given["reference"] == "list":
         # The group stands behind all others at worst, and has to be too late then.
-        others = sizes(lists)[1] - sizes(lists)[0][:, group]
-        tested &= lists.count(rows & (place - lists.spread(others) < need) & (need > 0)) > 0
+        of_group, all_rows = sizes(lists)
+        least = np.maximum(place - lists.spread(all_rows - of_group[:, group]), 0)
+        tested &= lists.count(least < need) > 0
     held = lists.running(lists.groups.code == group)
-    return tested, rows & (held < need)
+    return tested, held < need
 
 
 def passes(lists: Rankings, given: Given) -> PerList:
@@ -53,8 +71,7 @@ def passes(lists: Rankings, given: Given) -> PerList:
     for chance than the model.
     """
     value = np.full(lists.group_size.shape, np.nan)
-    for group in parts(lists):
-        tested, failing = _tests(lists, given, group)
+    for group, tested, failing in _tests(lists, given):
         value[:, group] = np.where(tested, lists.count(failing) == 0, np.nan)
     return PerList(value)
 
@@ -62,8 +79,7 @@ def passes(lists: Rankings, given: Given) -> PerList:
 def first_failure(lists: Rankings, given: Given) -> PerList:
     """Rank at which a list first fails the test for any group, shape (lists,); NaN if it passes."""
     first: FloatArray = np.full(lists.lists, np.inf)
-    for group in parts(lists):
-        _, failing = _tests(lists, given, group)
+    for _, _, failing in _tests(lists, given):
         rank = np.where(failing, lists.rank, np.inf)
         first = np.minimum(first, np.minimum.reduceat(rank, lists.starts))
     return PerList(np.where(np.isfinite(first), first, np.nan))

@@ -1,7 +1,6 @@
 """Shares of groups beside the shares they should have: Skew@k and the attention on each group."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import fsum
 
 import numpy as np
@@ -13,68 +12,56 @@ from metrics.reasons import Reason
 from metrics.terms import Given, GroupValues, Term
 from metrics.weights import FloatArray, exposure_at
 
-_SKEW = "ln(share of g in the top k / reference share of g)"
 
-
-@dataclass(frozen=True)
-class _Wanted:
-    """Reference shares of the groups, shape (groups,), or the reason why there are none."""
-
-    shares: FloatArray
-    reason: Reason | None = None
-
-
-def _wanted(counts: Counts, given: Given) -> _Wanted:
-    """Shares by ``reference``, over the groups that take part."""
-    nothing = np.full(len(counts.groups), np.nan)
+def _wanted(counts: Counts, given: Given) -> FloatArray | Reason:
+    """Reference shares of the groups, over those that take part, or why there are none."""
     if given["reference"] == "list":
         rows = np.where(counts.takes_part, counts.total("rows"), 0.0)
-        return _Wanted(rows / rows.sum() if rows.any() else nothing)
+        return rows / rows.sum() if rows.any() else np.full(len(rows), np.nan)
     found: Mapping[str, float] | None = counts.target
     missing = Reason.TARGET_MISSING
     if given["reference"] == "catalogue":
         found, missing = counts.catalogue, Reason.CATALOGUE_MISSING
     if found is None:
-        return _Wanted(nothing, missing)
+        return missing
     part = {
         group: size for group, size in found.items() if counts.unknown_counts or group != UNKNOWN
     }
     # A group that should have a share and is not even listed would leave all others above theirs.
     if any(size > 0 for group, size in part.items() if group not in counts.groups):
-        return _Wanted(nothing, Reason.GROUP_ABSENT)
+        return Reason.GROUP_ABSENT
     whole = fsum(part.values())
     shares = [part.get(group, 0.0) / whole if whole > 0 else np.nan for group in counts.groups]
-    return _Wanted(np.array(shares))
+    return np.array(shares)
 
 
 def _skew_of(counts: Counts, given: Given) -> GroupValues:
     size = len(counts.groups)
     wanted = _wanted(counts, given)
-    if wanted.reason is not None:
-        return GroupValues(np.full(size, np.nan), (wanted.reason,) * size)
-    rows = np.where(counts.takes_part, counts.total("rows"), 0.0)
-    on_top = (counts.ranks.rank <= float(given["k"])).astype(np.float64)
-    top = np.where(counts.takes_part, counts.total("rows", on_top), 0.0)
-    whole = given["reference"] == "list" and top.sum() == rows.sum()
-    values, reasons = np.full(size, np.nan), []
-    for at in range(size):
-        reason: Reason | None = None
-        if not counts.takes_part[at] or not wanted.shares[at] > 0:
-            # An absent group stays absent; one that should have nothing has no ratio to it.
-            reason = Reason.NOT_ENOUGH_ITEMS if counts.total("rows")[at] else Reason.GROUP_ABSENT
-        elif rows[at] == 0:
-            reason = Reason.GROUP_ABSENT
-        elif whole:
-            reason = Reason.ALL_SELECTED
-        elif top[at] == 0:
-            reason = Reason.NOT_ON_TOP
-        else:
-            values[at] = np.log(top[at] / top.sum() / wanted.shares[at])
-        reasons.append(reason)
-    return GroupValues(values, tuple(reasons))
+    if isinstance(wanted, Reason):
+        return GroupValues(np.full(size, np.nan), (wanted,) * size)
+    rows = counts.total("rows")
+    above = np.where(counts.ranks.rank <= int(given["k"]), 1.0, 0.0)
+    top = np.where(counts.takes_part, counts.total("rows", above), 0.0)
+    whole = given["reference"] == "list" and top.sum() == rows[counts.takes_part].sum()
+
+    def reason(at: int) -> Reason | None:
+        if rows[at] == 0:
+            return Reason.GROUP_ABSENT
+        if not (counts.takes_part[at] and wanted[at] > 0):
+            return Reason.NOT_COMPARED
+        if whole:
+            return Reason.ALL_SELECTED
+        return Reason.NOT_ON_TOP if top[at] == 0 else None
+
+    reasons = tuple(map(reason, range(size)))
+    defined = np.array([each is None for each in reasons], dtype=bool)
+    values = np.full(size, np.nan)
+    values[defined] = np.log(top[defined] / top.sum() / wanted[defined])
+    return GroupValues(values, reasons)
 
 
-skew = Term(_SKEW, _skew_of)
+skew = Term("ln(share of g in the top k / reference share of g)", _skew_of)
 """Skew of the batch: shares over the top-k rows of all lists together.
 
 A batch without rows below the cut-off has no skew against its own mix, which is the mix of the top

@@ -21,8 +21,7 @@ from metrics.weights import BoolArray, FloatArray, IntArray
 class _Cuts:
     """The rows that end a prefix; arrays of cuts have shape (cuts,).
 
-    Prefixes count the rows whose group takes part: ``place`` of them end at the cut, ``length`` are
-    in the whole list.
+    Only rows whose group takes part are counted.
     """
 
     lists: Rankings
@@ -41,11 +40,13 @@ class _Cuts:
 
     @cached_property
     def place(self) -> IntArray:
+        """Rows of the prefix."""
         found: IntArray = self._running[self.at]
         return found
 
     @cached_property
     def length(self) -> IntArray:
+        """Rows of the whole list."""
         found: IntArray = self._sizes[1][self.list_of]
         return found
 
@@ -62,10 +63,8 @@ class _Cuts:
     def total(self, values: FloatArray) -> FloatArray:
         """Discounted sum over the cuts of each list, shape (lists,)."""
         weights = values / np.log2(self.place)
-        found: FloatArray = np.bincount(
-            self.list_of, weights=weights, minlength=self.lists.lists
-        ).astype(np.float64)
-        return found
+        found = np.bincount(self.list_of, weights=weights, minlength=self.lists.lists)
+        return found.astype(np.float64)
 
     @cached_property
     def _rows(self) -> BoolArray:
@@ -85,8 +84,8 @@ _Unfairness = Callable[[IntArray, _Cuts, IntArray], FloatArray]
 
 
 def _difference(count: IntArray, cuts: _Cuts, size: IntArray) -> FloatArray:
-    # Equal fractions of whole numbers round to the same double: a fair prefix is exactly 0.
-    found: FloatArray = np.abs(count / cuts.place - size / cuts.length)
+    # In whole numbers up to the division: two groups are then equally far off, to the last bit.
+    found: FloatArray = np.abs(count * cuts.length - size * cuts.place) / (cuts.place * cuts.length)
     return found
 
 

@@ -13,24 +13,18 @@ def pairs_in_order(lists: Rankings, given: Given) -> PerList:
     Shape (lists, groups).  Counted in whole numbers, so exact.  ``pairs`` says whose items the
     others are: anyone's, another group's or the group's own.  NaN for lists without such pairs.
     """
-    rows = compared(lists)
     code = lists.groups.code
-    others = rows & ~lists.relevant
-    below = lists.spread(lists.count(others)) - lists.running(others)
+    others = compared(lists) & ~lists.relevant
     shape = lists.group_size.shape
     won, pairs = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     for group in parts(lists):
-        own = others & (code == group)
-        own_below = lists.spread(lists.count(own)) - lists.running(own)
-        mine = lists.relevant & (code == group)
-        found = {
-            "all": (below, lists.count(others)),
-            "intra": (own_below, lists.count(own)),
-            "inter": (below - own_below, lists.count(others & (code != group))),
-        }
-        after, number = found[str(given["pairs"])]
-        won[:, group] = lists.count(np.where(mine, after, 0))
-        pairs[:, group] = lists.count(mine) * number
+        mine, against = code == group, others
+        if given["pairs"] != "all":
+            against = others & (mine if given["pairs"] == "intra" else ~mine)
+        number = lists.count(against)
+        below = lists.spread(number) - lists.running(against)
+        won[:, group] = lists.count(np.where(mine & lists.relevant, below, 0))
+        pairs[:, group] = lists.count(mine & lists.relevant) * number
     if given["over"] == "lists":
         return PerList(ratio_of(won, pairs))
     return PerList(np.where(pairs > 0, won, np.nan), pairs.astype(np.float64))

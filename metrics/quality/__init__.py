@@ -43,11 +43,14 @@ _single = partial(
     family=QUALITY,
     needs=frozenset({"relevance"}),
     empty=Reason.NO_RELEVANT_ITEMS,
+    range=Range(0.0, 1.0),
+    cutoff=True,
     by_groups=False,
     fairest=1.0,
     alarm="low",
 )
-_shared_out = partial(
+_at_cutoff = partial(_single, needs_cutoff=True)
+_per_group = partial(
     GroupMetric,
     family=QUALITY,
     needs=frozenset({"relevance"}),
@@ -61,38 +64,27 @@ RR = _single(
     "Reciprocal rank",
     per_list=of_list.reciprocal_rank,
     text="mean over lists of 1 / rank of the first relevant item, 0 where it is below k",
-    range=Range(0.0, 1.0),
-    cutoff=True,
     source="Voorhees 1999",
 )
-P = _single(
+P = _at_cutoff(
     "P",
     "Precision",
     per_list=of_list.precision,
     text="mean over lists of (relevant items in the first k) / k",
-    range=Range(0.0, 1.0),
-    cutoff=True,
-    needs_cutoff=True,
     source="Manning, Raghavan & Schütze 2008, ch. 8; as in trec_eval",
 )
-R = _single(
+R = _at_cutoff(
     "R",
     "Recall",
     per_list=of_list.recall,
     text="mean over lists of (relevant items in the first k) / (relevant items)",
-    range=Range(0.0, 1.0),
-    cutoff=True,
-    needs_cutoff=True,
     source="Manning, Raghavan & Schütze 2008, ch. 8; as in trec_eval",
 )
-F1 = _single(
+F1 = _at_cutoff(
     "F1",
     "F1 of precision and recall",
     per_list=of_list.f1,
     text="mean over lists of 2 P R / (P + R), 0 where both are 0",
-    range=Range(0.0, 1.0),
-    cutoff=True,
-    needs_cutoff=True,
     source="van Rijsbergen 1979",
 )
 AP = _single(
@@ -100,41 +92,32 @@ AP = _single(
     "Average precision",
     per_list=of_list.average_precision,
     text="mean over lists of (sum of P@rank over relevant items in the first k) / (relevant items)",
-    range=Range(0.0, 1.0),
-    cutoff=True,
     source="Buckley & Voorhees 2000; as in trec_eval",
 )
-HIT = _single(
+HIT = _at_cutoff(
     "hit",
     "Hit rate, or top-k accuracy",
     per_list=of_list.hit,
     text="share of lists with a relevant item in the first k",
-    range=Range(0.0, 1.0),
-    cutoff=True,
-    needs_cutoff=True,
     source="success in trec_eval",
 )
-CG = _single(
+CG = _at_cutoff(
     "CG",
     "Cumulative gain",
     per_list=of_list.cumulative_gain,
     text="mean over lists of the sum of gains in the first k",
     range=Range(0.0, inf),
     parameters=(GAIN,),
-    cutoff=True,
-    needs_cutoff=True,
     fairest=None,
     source="Järvelin & Kekäläinen 2002",
 )
-DCG = _single(
+DCG = _at_cutoff(
     "DCG",
     "Discounted cumulative gain",
     per_list=of_list.discounted_gain,
     text="mean over lists of the sum of gain / log2(rank + 1) in the first k",
     range=Range(0.0, inf),
     parameters=(GAIN,),
-    cutoff=True,
-    needs_cutoff=True,
     fairest=None,
     source="Järvelin & Kekäläinen 2002; exponential gain: Burges et al. 2005",
 )
@@ -143,9 +126,7 @@ NDCG = _single(
     "Normalised discounted cumulative gain",
     per_list=of_list.normalised_gain,
     text="mean over lists of DCG / (DCG of the list's items in their best order, cut at k)",
-    range=Range(0.0, 1.0),
     parameters=(GAIN,),
-    cutoff=True,
     source="Järvelin & Kekäläinen 2002; exponential gain: Burges et al. 2005",
 )
 RSCORE = _single(
@@ -154,82 +135,63 @@ RSCORE = _single(
     per_list=of_list.r_score,
     text="sum of R_u / sum of R_u of the best order, over lists; "
     "R_u = sum of max(relevance - d, 0) / 2^((rank - 1) / (alpha - 1))",
-    range=Range(0.0, 1.0),
+    cutoff=False,
     parameters=(NEUTRAL, HALF_LIFE),
     source="Breese, Heckerman & Kadie 1998",
 )
-AR = _single(
+AR = _at_cutoff(
     "AR",
     "Average recall",
     per_list=of_list.average_recall,
     text="mean over lists of (R@1 + ... + R@k) / k",
-    range=Range(0.0, 1.0),
-    cutoff=True,
-    needs_cutoff=True,
     source="defined here: the literature has no agreed definition",
 )
-CTR = SingleMetric(
+CTR = _single(
     "CTR",
     "Click-through rate",
-    family=QUALITY,
     per_list=of_list.click_through,
     text="matching: sum of click / rows with a click known; ips: sum of click / propensity over "
     "those, / rows; dr: (sum of predicted + sum of (click - predicted) / propensity) / rows",
     # The estimates are unbiased, not bounded: both can leave [0, 1].
     range=Range(-inf, inf),
     parameters=(METHOD,),
-    cutoff=True,
     needs=frozenset({"click"}),
     partial=frozenset({"click", "propensity"}),
-    empty=Reason.CLICK_MISSING,
-    by_groups=False,
+    empty=Reason.NOT_ENOUGH_ITEMS,
     fairest=None,
-    alarm="low",
     source="Dudík, Langford & Li 2011; as in Jurity 2.1",
 )
-JURITY_PRECISION = _single(
+JURITY_PRECISION = _at_cutoff(
     "JurityPrecision",
     "Precision over the items returned",
     per_list=of_list.precision_of_returned,
     text="mean over lists of (relevant items in the first k) / (items in the first k)",
-    range=Range(0.0, 1.0),
-    cutoff=True,
-    needs_cutoff=True,
     source="Jurity 2.1",
 )
-JURITY_RECALL = _single(
+JURITY_RECALL = _at_cutoff(
     "JurityRecall",
     "Recall, as Jurity has it",
     per_list=of_list.recall,
     text="mean over lists of (relevant items in the first k) / (relevant items)",
-    range=Range(0.0, 1.0),
-    cutoff=True,
-    needs_cutoff=True,
     source="Jurity 2.1",
 )
-JURITY_MAP = _single(
+JURITY_MAP = _at_cutoff(
     "JurityMAP",
     "Average precision over what k places can hold",
     per_list=of_list.average_precision_of_possible,
     text="mean over lists of (sum of P@rank over relevant items in the first k) / "
     "min(k, relevant items)",
-    range=Range(0.0, 1.0),
-    cutoff=True,
-    needs_cutoff=True,
     source="Jurity 2.1",
 )
-JURITY_NDCG = _single(
+JURITY_NDCG = _at_cutoff(
     "JurityNDCG",
     "Binary nDCG whose ideal is not cut",
     per_list=of_list.normalised_gain_of_all,
     text="mean over lists of (sum of 1 / log2(rank + 1) over relevant items in the first k) / "
     "(the same for all relevant items on top)",
-    range=Range(0.0, 1.0),
-    cutoff=True,
-    needs_cutoff=True,
     source="Jurity 2.1",
 )
-GROUP_P = _shared_out(
+GROUP_P = _per_group(
     "GroupP",
     "Group precision",
     per_list=by_group.group_precision,
@@ -238,7 +200,7 @@ GROUP_P = _shared_out(
     needs_cutoff=True,
     source="defined here: precision, taken apart by group",
 )
-GROUP_R = _shared_out(
+GROUP_R = _per_group(
     "GroupR",
     "Group recall",
     per_list=by_group.group_recall,
@@ -248,7 +210,7 @@ GROUP_R = _shared_out(
     needs_cutoff=True,
     source="defined here: recall, taken apart by group",
 )
-GROUP_NDCG = _shared_out(
+GROUP_NDCG = _per_group(
     "GroupnDCG",
     "Group nDCG",
     per_list=by_group.group_normalised_gain,
@@ -263,4 +225,3 @@ QUALITY_METRICS: tuple[Metric, ...] = (
     *(JURITY_PRECISION, JURITY_RECALL, JURITY_MAP, JURITY_NDCG),
     *(GROUP_P, GROUP_R, GROUP_NDCG),
 )
-"""The metrics, one declaration each; all that shows or stores a metric derives from here."""

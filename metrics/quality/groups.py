@@ -10,7 +10,7 @@ any group.
 import numpy as np
 
 from metrics.quality.ideal import best, best_of_groups, discounted
-from metrics.quality.lists import cut, gains, hits, relevant_items
+from metrics.quality.lists import cut, gains, hits, judged, relevant_items
 from metrics.rankings import PerList, Rankings, ratio_of
 from metrics.terms import Given
 from metrics.weights import exposure_at
@@ -21,8 +21,7 @@ def group_precision(lists: Rankings, given: Given) -> PerList:
     k = cut(given)
     shown = lists.group_sum(hits(lists, k))
     places = lists.group_sum(lists.top(k)) if given["of"] == "group" else np.array(k)
-    found = ratio_of(shown, places)
-    return PerList(np.where(relevant_items(lists)[:, None] > 0, found, np.nan))
+    return judged(lists, ratio_of(shown, places))
 
 
 def group_recall(lists: Rankings, given: Given) -> PerList:

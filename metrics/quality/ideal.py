@@ -13,7 +13,8 @@ from metrics.weights import FloatArray, IntArray
 Discount = Callable[[IntArray], FloatArray]
 """A weight of ranks (1 = top) that never grows with depth."""
 
-RADIX_GROUPS = 2**15
+_RADIX_GROUPS = 2**15
+"""Group codes below this fit into two bytes, which are sorted by radix: in linear time."""
 
 
 def highest_first(values: FloatArray, lengths: IntArray) -> FloatArray:
@@ -43,12 +44,12 @@ def highest_first(values: FloatArray, lengths: IntArray) -> FloatArray:
 
 def discounted(lists: Rankings, gain: FloatArray, discount: Discount, k: int) -> FloatArray:
     """Gain times discount of each row at its logged rank, 0 below the cut-off, shape (rows,)."""
-    return gain * _cut(lists.rank, discount, k)
+    return gain * _weights(lists.rank, discount, k)
 
 
 def best(lists: Rankings, gain: FloatArray, discount: Discount, k: int) -> FloatArray:
     """The highest sum of ``discounted`` that any order of a list's items has, shape (lists,)."""
-    weight = _cut(lists.position, discount, k)
+    weight = _weights(lists.position, discount, k)
     return lists.sum(highest_first(gain, lists.length) * weight)
 
 
@@ -58,22 +59,22 @@ def best_of_groups(lists: Rankings, gain: FloatArray, discount: Discount, k: int
     0 where the group has no items.
     """
     groups = len(lists.groups.names)
-    # Two bytes are sorted by radix, in time that is linear in the rows.
     code = lists.groups.code
-    small = code.astype(np.int16) if groups <= RADIX_GROUPS else code
+    small = code.astype(np.int16) if groups <= _RADIX_GROUPS else code
     order = np.argsort(small, kind="stable")
     cell = code[order] * lists.lists + lists.list_of[order]
     size = np.bincount(cell, minlength=groups * lists.lists)
     lengths = size[size > 0]
     ends = np.cumsum(lengths)
     place = np.arange(1, lists.rows + 1) - np.repeat(ends - lengths, lengths)
-    worth = highest_first(gain[order], lengths) * _cut(place, discount, k)
+    worth = highest_first(gain[order], lengths) * _weights(place, discount, k)
     # Summed the way group_sum does: a group in its best order has exactly this sum.
     found = np.bincount(cell, weights=worth, minlength=groups * lists.lists)
     return np.ascontiguousarray(found.reshape(groups, lists.lists).T)
 
 
-def _cut(rank: IntArray, discount: Discount, k: int) -> FloatArray:
+def _weights(rank: IntArray, discount: Discount, k: int) -> FloatArray:
+    """Discount of each rank, 0 below the cut-off."""
     if k == 0:
         return discount(rank)
     # Logarithms and powers are what costs here: they are taken above the cut-off only.

@@ -13,7 +13,7 @@ from metrics.rankings import PerList, Rankings, ratio_of
 from metrics.terms import Given
 from metrics.weights import BoolArray, FloatArray, IntArray, exposure_at
 
-LARGEST = 1e9
+LARGEST = 1e12
 """Sums of a list that are not below this are no number to add to others: the list is left out."""
 
 
@@ -24,12 +24,19 @@ def cut(given: Given) -> int:
 
 def hits(lists: Rankings, k: int) -> BoolArray:
     """Relevant rows at or above the cut-off, shape (rows,)."""
-    return lists.relevant & lists.top(k) if k else lists.relevant
+    return lists.relevant & lists.top(k)
 
 
 def relevant_items(lists: Rankings) -> IntArray:
     """Relevant rows of each list, whatever the cut-off, shape (lists,)."""
     return lists.count(lists.relevant)
+
+
+def judged(lists: Rankings, values: FloatArray | BoolArray) -> PerList:
+    """``values``, shape (lists,) or (lists, groups), but NaN for lists without a relevant item."""
+    found = values.astype(np.float64)
+    found[relevant_items(lists) == 0] = np.nan
+    return PerList(found)
 
 
 def gains(lists: Rankings, given: Given) -> FloatArray:
@@ -46,15 +53,13 @@ def reciprocal_rank(lists: Rankings, given: Given) -> PerList:
     none = np.iinfo(np.int64).max
     ranks = np.where(hits(lists, cut(given)), lists.rank, none)
     first = np.minimum.reduceat(ranks, lists.starts) if lists.lists else ranks
-    found = np.where(first < none, 1.0 / first, 0.0)
-    return PerList(np.where(relevant_items(lists) > 0, found, np.nan))
+    return judged(lists, np.where(first < none, 1.0 / first, 0.0))
 
 
 def precision(lists: Rankings, given: Given) -> PerList:
     """Relevant items in the first k, over k."""
     k = cut(given)
-    found = lists.count(hits(lists, k)) / k
-    return PerList(np.where(relevant_items(lists) > 0, found, np.nan))
+    return judged(lists, lists.count(hits(lists, k)) / k)
 
 
 def recall(lists: Rankings, given: Given) -> PerList:
@@ -68,9 +73,8 @@ def f1(lists: Rankings, given: Given) -> PerList:
     With h hits of m relevant items, 2 (h/k) (h/m) / (h/k + h/m) is 2h / (k + m), which also says
     what no hit is worth: 0.
     """
-    k, relevant = cut(given), relevant_items(lists)
-    found = 2 * lists.count(hits(lists, k)) / (k + relevant)
-    return PerList(np.where(relevant > 0, found, np.nan))
+    k = cut(given)
+    return judged(lists, 2 * lists.count(hits(lists, k)) / (k + relevant_items(lists)))
 
 
 def _precisions(lists: Rankings, k: int) -> FloatArray:
@@ -86,8 +90,7 @@ def average_precision(lists: Rankings, given: Given) -> PerList:
 
 def hit(lists: Rankings, given: Given) -> PerList:
     """1 where an item in the first k is relevant, else 0."""
-    found = lists.count(hits(lists, cut(given))) > 0
-    return PerList(np.where(relevant_items(lists) > 0, found.astype(np.float64), np.nan))
+    return judged(lists, lists.count(hits(lists, cut(given))) > 0)
 
 
 def average_recall(lists: Rankings, given: Given) -> PerList:
@@ -123,7 +126,8 @@ def normalised_gain(lists: Rankings, given: Given) -> PerList:
     """
     gain, k = gains(lists, given), cut(given)
     found = lists.sum(discounted(lists, gain, exposure_at, k))
-    return PerList(ratio_of(found, best(lists, gain, exposure_at, k)))
+    # Relevance of a few bits rounds coarsely; no order is better than the best one.
+    return PerList(np.minimum(ratio_of(found, best(lists, gain, exposure_at, k)), 1.0))
 
 
 def half_lives(alpha: float) -> Discount:
@@ -151,7 +155,7 @@ def click_through(lists: Rankings, given: Given) -> PerList:
     Matched rows are those with a known click.  ``matching`` sums the clicks of matched rows and has
     no value in a list without any; ``ips`` sums click / propensity over all rows, ``dr`` predicted
     click + (click - predicted) / propensity, where rows that are not matched have no second part.
-    A matched row without a propensity above 0 leaves its list without a value.
+    A row whose part is not 0 but that has no propensity leaves its list without a value.
     """
     top = lists.top(cut(given))
     matched = top & ~np.isnan(lists.click)
@@ -160,8 +164,9 @@ def click_through(lists: Rankings, given: Given) -> PerList:
         known = lists.count(matched)
         clicks = lists.sum(np.where(matched, lists.click, 0.0))
         return PerList(np.where(known > 0, clicks, np.nan), known.astype(np.float64))
-    usable = matched & (lists.propensity > 0)
     surprise = lists.click - lists.predicted_click if method == "dr" else lists.click
+    matched &= surprise != 0
+    usable = matched & (lists.propensity > 0)
     part = np.zeros(lists.rows)
     with np.errstate(over="ignore"):
         np.divide(surprise, lists.propensity, out=part, where=usable)
@@ -176,8 +181,7 @@ def click_through(lists: Rankings, given: Given) -> PerList:
 def precision_of_returned(lists: Rankings, given: Given) -> PerList:
     """Relevant items in the first k, over the items that stand there, be they fewer than k."""
     k = cut(given)
-    found = ratio_of(lists.count(hits(lists, k)), lists.count(lists.top(k)))
-    return PerList(np.where(relevant_items(lists) > 0, found, np.nan))
+    return judged(lists, ratio_of(lists.count(hits(lists, k)), lists.count(lists.top(k))))
 
 
 def average_precision_of_possible(lists: Rankings, given: Given) -> PerList:

@@ -19,13 +19,7 @@ from metrics.top_k.comparisons import (
     impact_of_counts,
     impact_of_lists,
 )
-from metrics.top_k.entropy import (
-    ALPHA,
-    entropy_of_counts,
-    entropy_of_lists,
-    theil_of_counts,
-    theil_of_lists,
-)
+from metrics.top_k.entropy import ALPHA, entropy_of_counts, entropy_of_lists
 from metrics.top_k.rates import (
     FALSE_NEGATIVES,
     FALSE_OMISSIONS,
@@ -37,6 +31,8 @@ from metrics.top_k.rates import (
     rate_of_lists,
 )
 
+_of_groups = partial(GroupMetric, parameters=(PER,), cutoff=True, needs_cutoff=True, family=TOP_K)
+
 
 def _rate(
     name: str,
@@ -47,19 +43,15 @@ def _rate(
     higher_is_better: bool = True,
     empty: Reason = Reason.NOT_ENOUGH_ITEMS,
 ) -> GroupMetric:
-    return GroupMetric(
+    return _of_groups(
         name,
         title,
         value=rate_of_counts(rate),
         per_list=rate_of_lists(rate),
         range=Range(0.0, 1.0),
-        parameters=(PER,),
-        cutoff=True,
-        needs_cutoff=True,
         needs=rate.columns,
         empty=empty,
         higher_is_better=higher_is_better,
-        family=TOP_K,
         source=source,
     )
 
@@ -68,19 +60,15 @@ def _difference(
     name: str, title: str, text: str, *rates: Rate, source: str, higher_is_better: bool = True
 ) -> GroupMetric:
     term = difference_of_counts(text, *rates)
-    return GroupMetric(
+    return _of_groups(
         name,
         title,
         value=term,
         per_list=difference_of_lists(*rates),
         range=Range(-1.0, 1.0),
-        parameters=(PER,),
-        cutoff=True,
-        needs_cutoff=True,
         needs=term.columns,
         aggregations=(WORST_DIFFERENCE,),
         higher_is_better=higher_is_better,
-        family=TOP_K,
         source=source,
     )
 
@@ -109,19 +97,15 @@ STATISTICAL_PARITY = _difference(
     SELECTION,
     source="Dwork et al. 2012; Calders & Verwer 2010",
 )
-DISPARATE_IMPACT = GroupMetric(
+DISPARATE_IMPACT = _of_groups(
     # A library returns a count where the rest has nobody above the cut: a ratio by 0 is none.
     "DisparateImpact",
     "Disparate impact ratio",
     value=impact_of_counts,
     per_list=impact_of_lists,
     range=Range(0.0, inf),
-    parameters=(PER,),
-    cutoff=True,
-    needs_cutoff=True,
     empty=Reason.NONE_SELECTED,
     aggregations=(WORST_RATIO,),
-    family=TOP_K,
     source="Feldman et al. 2015",
 )
 EQUAL_OPPORTUNITY = _difference(
@@ -167,6 +151,8 @@ AVERAGE_ODDS = _difference(
 
 _entropy = partial(
     SingleMetric,
+    value=entropy_of_counts,
+    per_list=entropy_of_lists,
     range=Range(0.0, inf),
     cutoff=True,
     needs_cutoff=True,
@@ -177,8 +163,6 @@ _entropy = partial(
 GENERALIZED_ENTROPY = _entropy(
     "GeneralizedEntropy",
     "Generalised entropy index",
-    value=entropy_of_counts,
-    per_list=entropy_of_lists,
     text="mean of ((b / mean b)^alpha - 1) / (alpha (alpha - 1)), b = selected - relevant + 1",
     parameters=(ALPHA, PER),
     source="Speicher et al. 2018; Shorrocks 1980",
@@ -186,8 +170,6 @@ GENERALIZED_ENTROPY = _entropy(
 THEIL = _entropy(
     "Theil",
     "Theil index",
-    value=theil_of_counts,
-    per_list=theil_of_lists,
     text="mean of b / mean b * ln(b / mean b), b = selected - relevant + 1",
     parameters=(PER,),
     source="Speicher et al. 2018; Theil 1967",

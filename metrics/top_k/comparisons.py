@@ -29,13 +29,17 @@ from metrics.weights import BoolArray, FloatArray
 Causes = list[tuple[BoolArray, Reason]]
 
 
+def _columns(rates: tuple[Rate, ...]) -> frozenset[str]:
+    """Log columns that the rates need."""
+    return frozenset[str]().union(*(rate.columns for rate in rates))
+
+
 def _causes(counts: Counts, cut: Cut, rest: Cut, rates: tuple[Rate, ...]) -> Causes:
     """Why a group of the batch cannot be compared with the rest, in the order to be told.
 
     What is wrong with one of two groups is the reason of both, whatever their names.
     """
-    columns = frozenset[str]().union(*(rate.columns for rate in rates))
-    missing = unjudged(counts, columns)
+    missing = unjudged(counts, _columns(rates))
     alone = counts.takes_part.sum() < COMPARED
     return [
         (cut.rows == 0, Reason.GROUP_ABSENT),
@@ -60,7 +64,7 @@ def difference_of_counts(text: str, *rates: Rate) -> Term:
         rest = cut.rest(counts.takes_part)
         return explained(_difference(rates, cut, rest), _causes(counts, cut, rest, rates))
 
-    return Term(text, of, frozenset[str]().union(*(rate.columns for rate in rates)))
+    return Term(text, of, _columns(rates))
 
 
 def difference_of_lists(*rates: Rate) -> ListFunction:

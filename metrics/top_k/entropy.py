@@ -8,16 +8,15 @@ the benefit of all.  Where nobody stands below the cut, there is nothing to be u
 no value.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from metrics.counts import Counts
 from metrics.parameters import Parameter
-from metrics.rankings import ListFunction, PerList, Rankings
+from metrics.rankings import PerList, Rankings
 from metrics.reasons import Reason
 from metrics.terms import Given
-from metrics.weights import FloatArray, IntArray
+from metrics.top_k.rates import cut_of_counts, unjudged
+from metrics.weights import FloatArray
 
 ALPHA = Parameter(
     "alpha",
@@ -73,51 +72,38 @@ def generalised_entropy(rows: FloatArray, alpha: float) -> FloatArray:
     return np.where(some[..., 0], np.maximum(found, 0.0), np.nan)
 
 
-def _given_alpha(given: Given) -> float:
-    return float(given["alpha"])
+def _alpha(given: Given) -> float:
+    """The parameter, 1 for Theil's index, which has none."""
+    return float(given.get("alpha", 1.0))
 
 
-def _one(given: Given) -> float:
-    return 1.0
+def entropy_of_counts(counts: Counts, given: Given) -> float | Reason:
+    """The index of all rows of the batch."""
+    cut = cut_of_counts(counts, given)
+    rows, selected, qualified, hits = (
+        each.sum() for each in (cut.rows, cut.selected, cut.qualified, cut.hits)
+    )
+    if unjudged(counts, frozenset({"relevance"})).any():
+        return Reason.RELEVANCE_MISSING
+    if selected == rows:
+        return Reason.ALL_SELECTED
+    lost, gained = qualified - hits, selected - hits
+    benefits = np.array([lost, rows - lost - gained, gained])
+    found = float(generalised_entropy(benefits, _alpha(given)))
+    return Reason.ZERO_BENEFIT if np.isnan(found) else found
 
 
-def _of_counts(alpha_of: Callable[[Given], float]) -> Callable[[Counts, Given], float | Reason]:
-    def of(counts: Counts, given: Given) -> float | Reason:
-        above = np.where(counts.ranks.rank <= int(given["k"]), 1.0, 0.0)
-        rows, selected, qualified, hits, judged = (
-            counts.total(column, weight).sum()
-            for column, weight in (
-                ("rows", None),
-                ("rows", above),
-                ("relevant", None),
-                ("relevant", above),
-                ("judged", None),
-            )
-        )
-        if judged < rows:
-            return Reason.RELEVANCE_MISSING
-        if selected == rows:
-            return Reason.ALL_SELECTED
-        lost, gained = qualified - hits, selected - hits
-        benefits = np.array([lost, rows - lost - gained, gained])
-        found = float(generalised_entropy(benefits, alpha_of(given)))
-        return Reason.ZERO_BENEFIT if np.isnan(found) else found
+def entropy_of_lists(lists: Rankings, given: Given) -> PerList:
+    """The index of each list, at most MOST.
 
-    return of
-
-
-def _of_lists(alpha_of: Callable[[Given], float]) -> ListFunction:
-    def of(lists: Rankings, given: Given) -> PerList:
-        top = lists.top(int(given["k"]))
-        lost: IntArray = lists.count(~top & lists.relevant)
-        gained: IntArray = lists.count(top & ~lists.relevant)
-        benefits = np.stack([lost, lists.length - lost - gained, gained], axis=-1)
-        found = generalised_entropy(benefits.astype(np.float64), alpha_of(given))
-        decided = lists.count(top) < lists.length
-        return PerList(np.where(decided, np.minimum(found, MOST), np.nan))
-
-    return of
-
-
-entropy_of_counts, entropy_of_lists = _of_counts(_given_alpha), _of_lists(_given_alpha)
-theil_of_counts, theil_of_lists = _of_counts(_one), _of_lists(_one)
+    With alpha of 0 or less, a benefit of 0 beside others makes it infinite: such lists count as
+    MOST, as leaving them out would leave the fair ones.
+    """
+    top = lists.top(int(given["k"]))
+    lost = lists.count(~top & lists.relevant)
+    gained = lists.count(top & ~lists.relevant)
+    benefits = np.stack([lost, lists.length - lost - gained, gained], axis=-1)
+    found = generalised_entropy(benefits.astype(np.float64), _alpha(given))
+    infinite = (_alpha(given) <= 0) & (lost > 0) & (lists.length - lost + gained > 0)
+    found = np.where(infinite, MOST, np.minimum(found, MOST))
+    return PerList(np.where(lists.count(top) < lists.length, found, np.nan))

@@ -1,7 +1,7 @@
 """What a comparison of two logs found: of each query, overall, and as a document."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -95,8 +95,12 @@ class Comparison:
         }
 
     def prefix_weights(self) -> list[dict[str, Any]]:
-        """How much of rank-biased overlap the first ranks decide, for each ``p``."""
-        persistence = [float(n.measure.given["p"]) for n in self.scores if "p" in n.measure.given]
+        """How much of rank-biased overlap the first ranks decide, for each ``p`` without a cut."""
+        persistence = [
+            float(name.measure.given["p"])
+            for name in self.scores
+            if "p" in name.measure.given and name.measure.k is None
+        ]
         return [
             {"p": p, "ranks": TOP_RANKS, "weight": prefix_weight(p, TOP_RANKS)}
             for p in dict.fromkeys(persistence)
@@ -107,7 +111,7 @@ class Comparison:
         return {
             "a": _described(self.a),
             "b": _described(self.b),
-            "matched": {**self.matching.__dict__, "lists": self.matching.lists},
+            "matched": {**asdict(self.matching), "lists": self.matching.lists},
             "overall": [
                 {
                     "score": each.name.label,
@@ -129,4 +133,4 @@ def _number(value: float) -> float | None:
 
 
 def _described(side: Side) -> dict[str, Any]:
-    return {name: value for name, value in side.__dict__.items() if name != "notes"}
+    return {name: value for name, value in asdict(side).items() if name != "notes"}

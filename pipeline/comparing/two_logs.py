@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import fsum
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -42,7 +41,7 @@ def compare(
     metrics: Sequence[str] = (),
     k: int | None = None,
     p: float | None = None,
-    config: Path | None = None,
+    config: str | Path | None = None,
 ) -> Comparison:
     """Compare the lists of ``a`` with those of ``b`` that answer the same queries.
 
@@ -56,7 +55,7 @@ def compare(
     measures = _measures(metrics, k=k, p=p)
     settings = None
     if config or (Path(DEFAULT_FILE).is_file() and not all(Path(each).exists() for each in (a, b))):
-        settings = load_settings(config)
+        settings = load_settings(Path(config) if config else None)
     places = [_place(str(name), settings) for name in (a, b)]
     base = settings or _any_settings()
     with _workspace(base, places) as (here, connection):
@@ -165,6 +164,8 @@ def _read(
         if source == database:
             attach(connection, place.stored, database, read_only=True, patience=place.patience)
         side = Side(place.name, *_size(connection, source))
+        if side.rows == 0:
+            raise NoData(f"{place.name}: the batch keeps no rows; name its log files instead")
     else:
         side, source = _ingested(connection, settings, place, database), database
     connection.execute(
@@ -226,7 +227,8 @@ def _compared(
     pairs = connection.sql(
         "SELECT query_id, items_a, items_b FROM pairs ORDER BY list"
     ).to_arrow_table()
-    first = np.flatnonzero(_changes(pairs["query_id"].to_numpy()))
+    queries = pairs["query_id"].to_numpy()
+    first = np.flatnonzero(np.append(True, queries[1:] != queries[:-1]))
     values = {label: np.concatenate(found) for label, found in parts.items()}
 
     def per_query(counts: IntArray) -> IntArray:
@@ -238,18 +240,13 @@ def _compared(
         b=sides[1],
         matching=matching,
         overall=tuple(_overall(name, values[name.label]) for name in names),
-        queries=pairs["query_id"].take(first).to_pylist(),
+        queries=queries[first].tolist(),
         lists=np.diff(first, append=len(pairs)),
         items_a=per_query(pairs["items_a"].to_numpy()),
         items_b=per_query(pairs["items_b"].to_numpy()),
         shared=per_query(np.concatenate(shared)),
         values={label: _means(found, first) for label, found in values.items()},
     )
-
-
-def _changes(values: Any) -> Any:
-    """Where a value differs from the one before; true at the first."""
-    return np.append(True, values[1:] != values[:-1])
 
 
 def _means(values: FloatArray, first: IntArray) -> FloatArray:

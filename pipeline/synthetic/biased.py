@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow
 
 from pipeline.synthetic.checks import (
+    Clicks,
+    Judgements,
+    Order,
     Slices,
-    least_problems,
     problems_of_period,
     problems_of_rankings,
     shares_of,
@@ -29,11 +30,13 @@ from pipeline.synthetic.files import (
     WrittenLogs,
     calendar_of,
     faulty_lists,
+    least_problems,
     numbered,
     refuse_strangers,
     write_logs,
 )
-from pipeline.synthetic.orders import Floats, Integers, Pool, Relevance, apportioned, examination
+from pipeline.synthetic.orders import Pool, Relevance, apportioned, examination
+from pipeline.synthetic.queries import Floats, Integers
 
 _SOME_DAY = date(2026, 1, 1)
 
@@ -82,14 +85,14 @@ class BiasedRankings:
     items: int = 2000
     length: int | tuple[int, int] = 20
     candidates: int | None = None
-    order: Literal["smallest", "largest", "given"] = "smallest"
+    order: Order = "smallest"
     attribute: str = "group"
     slices: Slices = field(default_factory=dict)
-    relevance: Literal["graded", "binary", "none"] = "graded"
+    relevance: Judgements = "graded"
     correlation: float = 0.7
     mean_relevance: float = 0.5
     group_gap: float = 0.0
-    clicks: Literal["log", "power", "none"] = "log"
+    clicks: Clicks = "log"
     eta: float = 1.0
     click_noise: float = 0.0
     propensity: bool = False
@@ -126,7 +129,7 @@ class BiasedRankings:
     @cached_property
     def examined_at(self) -> Floats:
         """Probability of examination at each rank, top down."""
-        return examination(self.lengths[1], None if self.clicks != "power" else self.eta)
+        return examination(self.lengths[1], self.eta if self.clicks == "power" else None)
 
     @property
     def lengths(self) -> tuple[int, int]:

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
-from pipeline.synthetic.files import calendar_of, calendar_problems, misplaced
+from pipeline.synthetic.files import calendar_of, calendar_problems, least_problems, misplaced
 from pipeline.synthetic.orders import apportioned
 from schemas.rules import LOGGED, MAX_RANK, POSITION
 
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from pipeline.synthetic.biased import BiasedIncidents, BiasedRankings
 
 Slices = Mapping[str, Mapping[str, float] | Sequence[str]]
+Order = Literal["smallest", "largest", "given"]
+Judgements = Literal["graded", "binary", "none"]
+Clicks = Literal["log", "power", "none"]
 
-CHOICES = {
-    "order": ("smallest", "largest", "given"),
-    "relevance": ("graded", "binary", "none"),
-    "clicks": ("log", "power", "none"),
+_CHOICES = {
+    "order": get_args(Order),
+    "relevance": get_args(Judgements),
+    "clicks": get_args(Clicks),
 }
 _RESERVED = {column.name for column in (*LOGGED, POSITION)} | {"propensity", "all"}
 
@@ -35,7 +38,7 @@ def problems_of_rankings(asked: "BiasedRankings") -> list[str]:
     problems = _share_problems("groups", asked.groups, least=2)
     problems += _outside("phi", asked.phi, 0, 1)
     problems += _size_problems(asked)
-    for name, choices in CHOICES.items():
+    for name, choices in _CHOICES.items():
         if getattr(asked, name) not in choices:
             problems.append(f"{name} is {getattr(asked, name)!r}: choose {_or(choices)}")
     problems += _column_problems(asked.attribute, asked.slices)
@@ -59,12 +62,6 @@ def problems_of_rankings(asked: "BiasedRankings") -> list[str]:
     if asked.seed < 0:
         problems.append(f"seed is {asked.seed}: give 0 or more")
     return problems
-
-
-def least_problems(lists: int, chunk_lists: int | None) -> list[str]:
-    """Why there are no so many lists, so many at a time."""
-    given = {"lists": lists, "chunk_lists": 1 if chunk_lists is None else chunk_lists}
-    return [f"{name} is {n}: give 1 or more" for name, n in given.items() if n < 1]
 
 
 def problems_of_period(

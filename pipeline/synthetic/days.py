@@ -13,7 +13,8 @@ import pyarrow
 
 from pipeline.synthetic.checks import shares_of
 from pipeline.synthetic.files import numbered, plant_faults
-from pipeline.synthetic.orders import Floats, Integers, drawn_groups, mixes
+from pipeline.synthetic.orders import drawn_groups, mixes
+from pipeline.synthetic.queries import Floats, Integers
 
 if TYPE_CHECKING:
     from pipeline.synthetic.biased import BiasedRankings

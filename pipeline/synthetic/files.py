@@ -12,18 +12,15 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow
 import pyarrow.compute
 import pyarrow.parquet
 
 from pipeline.errors import several
+from pipeline.synthetic.queries import Floats, Integers
 
 SIGNATURE = b"rankaudit.generated"
 """Key in the metadata of every file written here."""
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 class CannotGenerate(ValueError):
@@ -143,6 +140,12 @@ def calendar_problems(start: date, days: int) -> list[str]:
     if days > (date.max - start).days + 1:
         return [f"days is {days}: the last day would lie after {date.max}, give fewer"]
     return []
+
+
+def least_problems(lists: int, chunk_lists: int | None) -> list[str]:
+    """Why there are no so many lists, so many at a time."""
+    given = {"lists": lists, "chunk_lists": 1 if chunk_lists is None else chunk_lists}
+    return [f"{name} is {n}: give 1 or more" for name, n in given.items() if n < 1]
 
 
 def misplaced(placed: Sequence[tuple[str, date]], calendar: Sequence[date]) -> list[str]:

@@ -22,12 +22,14 @@ from pipeline.synthetic.files import (
     calendar_of,
     calendar_problems,
     faulty_lists,
+    least_problems,
     misplaced,
     numbered,
     plant_faults,
     refuse_strangers,
     write_logs,
 )
+from pipeline.synthetic.queries import Floats, Integers, asked_between, queries_for
 
 SHORTEST, LONGEST = 8, 30
 """Items in a list; every length in between is equally likely."""
@@ -60,15 +62,9 @@ LOG_SCHEMA = pyarrow.schema(
 )
 ITEM_SCHEMA = pyarrow.schema(dict.fromkeys(("item_id", "gender", "region"), pyarrow.string()))
 
-_FEWEST_QUERIES = 500
 _CANDIDATES = 60
-_POPULARITY = 0.7
-"""Exponent of the queries' popularity: the k-th is asked in proportion to k^-0.7.  A steeper one
-lets the few items of the first query decide how a small group does on every day."""
 _DAYS_FOR_INCIDENTS = 8
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
@@ -131,7 +127,7 @@ class Market:
     def of(cls, items: int, seed: int) -> "Market":
         """The market of a seed."""
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-        queries = max(_FEWEST_QUERIES, items // 10)
+        queries = queries_for(items)
         genders, regions = (
             _names(shares)[_drawn(shares, rng.random(items))] for shares in (GENDERS, REGIONS)
         )
@@ -142,14 +138,13 @@ class Market:
         begins = rng.permutation(queries) * items // queries
         width = min(_CANDIDATES, items)
         candidates = shuffled[(begins[:, None] + np.arange(width)) % items]
-        popularity = np.arange(1, queries + 1) ** -_POPULARITY
         return cls(
             item_ids=numbered("item-", np.arange(items), items),
             query_ids=numbered("q", np.arange(queries), queries),
             genders=pyarrow.array(genders, pyarrow.string()),
             regions=pyarrow.array(regions, pyarrow.string()),
             demoted=genders == DEMOTED_GENDER,
-            asked=np.cumsum(popularity / popularity.sum()),
+            asked=asked_between(queries),
             candidates=candidates,
             merits=quality[candidates] + rng.normal(0, 0.15, (queries, width)),
         )
@@ -183,7 +178,6 @@ class DayLog:
     def _table(self, number: Integers, faulty: Integers) -> pyarrow.Table:
         market, lists = self.market, len(number)
         query = np.searchsorted(market.asked, self.queries.random(lists), side="right")
-        query = np.minimum(query, len(market.asked) - 1)
         device = _drawn(DEVICES, self.devices.random(lists))
         country = _drawn(MARKETS, self.markets.random(lists))
         surplus = self.lengths.random(lists) * (LONGEST - SHORTEST + 1)
@@ -264,7 +258,16 @@ def generate(
     """
     # A datetime is a date too, but prints with its time.
     start = date(start.year, start.month, start.day)
-    _refuse_impossible(start, days, items, lists=lists, seed=seed, chunk_lists=chunk_lists)
+    problems = calendar_problems(start, days) + least_problems(lists, chunk_lists)
+    if seed < 0:
+        problems.append(f"seed is {seed}: give 0 or more")
+    if items < LONGEST:
+        problems.append(
+            f"items is {items}: a list holds up to {LONGEST} different items, "
+            f"give {LONGEST} or more"
+        )
+    if problems:
+        raise CannotGenerate(problems)
     incidents = Incidents.spread(start, days) if incidents is None else incidents
     calendar = calendar_of(start, days)
     if problems := misplaced([*incidents.dates().items()], calendar):
@@ -291,24 +294,6 @@ def generate(
         progress=progress,
     )
     return GeneratedLogs(**vars(written), incidents=incidents)
-
-
-def _refuse_impossible(start: date, days: int, items: int, **others: int) -> None:
-    """Refuse numbers that cannot be met; ``others`` need only be large enough."""
-    least = {"seed": 0}
-    problems = calendar_problems(start, days)
-    problems += [
-        f"{name} is {given}: give {least.get(name, 1)} or more"
-        for name, given in others.items()
-        if given < least.get(name, 1)
-    ]
-    if items < LONGEST:
-        problems.append(
-            f"items is {items}: a list holds up to {LONGEST} different items, "
-            f"give {LONGEST} or more"
-        )
-    if problems:
-        raise CannotGenerate(problems)
 
 
 def _names(shares: dict[Any, float]) -> npt.NDArray[np.object_]:

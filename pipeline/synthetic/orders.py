@@ -16,16 +16,11 @@ from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from pipeline.synthetic.queries import Floats, Integers, asked_between, queries_for
 
 GRADES = 100
 """Graded relevance is a whole number of hundredths."""
-_FEWEST_QUERIES = 500
-_POPULARITY = 0.7
-"""Exponent of the queries' popularity: the k-th is asked in proportion to k^-0.7."""
 _NOISES = 1 << 16
 _STANDARD = NormalDist()
 
@@ -178,14 +173,13 @@ class Pool:
         for end, count in zip(bounds, counts, strict=True):
             own = members[end - count : end]
             quality[own] = _standardised(drawn[end - count : end])
-        queries = max(_FEWEST_QUERIES, items // 10)
-        popularity = np.arange(1, queries + 1) ** -_POPULARITY
+        queries = queries_for(items)
         return cls(
             counts=counts,
             members=members,
             groups=groups,
             quality=quality,
-            asked=np.cumsum(popularity / popularity.sum())[:-1],
+            asked=asked_between(queries),
             begins=(rng.random((queries, len(counts))) * counts).astype(np.int64),
             noises=_standardised(rng.standard_normal(_NOISES)),
         )
