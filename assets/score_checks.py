@@ -131,7 +131,7 @@ def _verdict_text(
         return "The score was not computed for the batch."
     said = [f"{len(rows) - len(breaches) - len(undefined)} of {len(rows)} are at {_limit(limit)}"]
     if breaches:
-        where = ", ".join(sorted({row["attribute"] or "items" for row in breaches}))
+        where = ", ".join(sorted({row["attribute"] or "no attribute" for row in breaches}))
         said.append(f"{len(breaches)} are not ({where})")
     for reason, same in groupby(sorted(row["reason"] for row in undefined)):
         said.append(f"{len(list(same))} have no value ({reason})")

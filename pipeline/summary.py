@@ -82,7 +82,7 @@ def _slice(row: Mapping[str, Any]) -> str:
 _CELLS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "batch": lambda row: row["batch"],
     "slice": _slice,
-    "attribute": lambda row: row["attribute"] or "items",
+    "attribute": lambda row: row["attribute"] or "-",
     "score": lambda row: row["metric"] + (f".{row['aggregation']}" if row["aggregation"] else ""),
     "value": lambda row: score_text(row["value"], row["reason"]),
     "status": lambda row: row["status"].replace("_", " "),
