@@ -66,12 +66,14 @@ def evaluate(measure: Measure, counts: Counts, *, top_is_good: bool = True) -> E
     else:
         raise TypeError(f"{measure.label} says neither how counts nor how lists are summed up")
     better_high = metric.higher_is_better == top_is_good
+    scores = _aggregated(measure, counts, groups, top_is_good=better_high)
+    if lists is not None and counts.takes_part.any():
+        # Of the group that has a value in the fewest lists.
+        fewest = int(lists[counts.takes_part].min())
+        scores = tuple(replace(score, lists=fewest) for score in scores)
     return Evaluation(
         measure,
-        tuple(
-            replace(score, lists=_fewest(lists, np.flatnonzero(counts.takes_part).tolist()))
-            for score in _aggregated(measure, counts, groups, top_is_good=better_high)
-        ),
+        scores,
         counts.groups,
         groups,
         lists,
@@ -164,11 +166,6 @@ def _aggregated(
     if len(compared) < COMPARED:
         return tuple(Score(name, None, Reason.ONE_GROUP.value) for name in scores)
     return tuple(_one_way(name, counts.groups, groups, compared, top_is_good) for name in scores)
-
-
-def _fewest(lists: IntArray | None, compared: list[int]) -> int | None:
-    """Lists that have a value for the group that has the fewest."""
-    return None if lists is None or not compared else int(lists[compared].min())
 
 
 def _one_way(

@@ -226,13 +226,17 @@ def breaches(settings: Settings, batches: Sequence[str]) -> list[Row]:
 
 
 def verdicts(settings: Settings, batches: Sequence[str]) -> dict[str, int]:
-    """How many scores of whole batches, not of slices, have each status."""
+    """How many scores have each status; undefined ones of whole batches only.
+
+    Small slices lack groups every day, which is no news.
+    """
     if not store_of(settings).history.exists():
         return {}
     with open_history(settings, read_only=True) as connection:
         rows = connection.execute(
             f"SELECT status, count(*) FROM {HISTORY_DATABASE}.fairness_history "
-            "WHERE slice = ? AND list_contains(?, batch) GROUP BY status",
+            "WHERE (slice = ? OR status <> 'undefined') AND list_contains(?, batch) "
+            "GROUP BY status",
             [WHOLE, list(batches)],
         ).fetchall()
     return dict(rows)

@@ -100,17 +100,15 @@ class ListMeasuring:
         self.connection, self.settings = connection, settings
         self.database, self.log = database, log
         self.measures = tuple(measures)
+        grouped = any(measure.metric.grouped for measure in self.measures)
         self.attributes = {
             JOIN.join(attribute): attribute
-            for attribute in (settings.attributes if self._grouped() else ())
+            for attribute in (settings.attributes if grouped else ())
         }
         # Looked up first: while rows are read, the session has no room for another query.
         self.sizes = {name: self._sizes(name) for name in self.attributes}
         self.names = {name: self._group_names(name) for name in self.attributes}
         self.sums: dict[tuple[Measure, str | None, str | None], _Sums] = {}
-
-    def _grouped(self) -> bool:
-        return any(measure.metric.grouped for measure in self.measures)
 
     def rows(self) -> list[Row]:
         """Rows of list_stats."""
@@ -292,7 +290,9 @@ def _sum_up(
         cells = len(table.parts) * len(names)
         lists = np.bincount(cell, minlength=cells)
         totals = scaled_sums(values, cell, cells)
-        whole = scaled_sums(weights, cell, cells)
+        # Most lists weigh 1 each, and counting them has just been done.
+        plain = found.weight is None
+        whole = [n * UNIT for n in lists.tolist()] if plain else scaled_sums(weights, cell, cells)
         for at in np.flatnonzero(lists).tolist():
             key = (table.parts[at // len(names)], names[at % len(names)])
             sums.add(key, int(lists[at]), totals[at], whole[at])

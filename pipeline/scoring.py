@@ -84,6 +84,7 @@ class StoredCounts:
         self._gaps = {_slice(row): row for row in self._read(ITEM_GAPS)}
         self._pairs = self._by_group(PAIR_STATS)
         self._prefixes = self._by_group(PREFIX_STATS)
+        self._usable: dict[tuple[Slice, str | None], list[Row]] | None = None
         self._list_rows: dict[tuple[Slice, str | None], list[Row]] = {}
         for row in self._read(LIST_STATS):
             self._list_rows.setdefault((_slice(row), row["attribute"]), []).append(row)
@@ -192,12 +193,11 @@ class StoredCounts:
         What was counted at all has a row for the whole batch, if only to say that no list has a
         value; a slice without rows then has sums of nothing.
         """
+        usable = self._usable_rows(settings)
         found: dict[tuple[str, str | None], dict[str | None, Row]] = {}
         for about in (None, attribute):
             for where in dict.fromkeys(((WHOLE, WHOLE), part)):
-                for row in self._list_rows.get((where, about), ()):
-                    if row["basis"] != _basis_of(row["metric"], settings, about):
-                        continue
+                for row in usable.get((where, about), ()):
                     here = found.setdefault((row["metric"], row["reading"]), {})
                     if where == part:
                         here[row["group_value"]] = row
@@ -205,6 +205,16 @@ class StoredCounts:
             key: _as_arrays(rows, names if _measure(key[0]).metric.per_group else (None,))
             for key, rows in found.items()
         }
+
+    def _usable_rows(self, settings: Settings) -> dict[tuple[Slice, str | None], list[Row]]:
+        """Rows of list_stats made under the settings as they are, sorted out once."""
+        if self._usable is None:
+            wanted = cache(lambda label, about: basis(settings, _measure(label), about))
+            self._usable = {
+                (part, about): [row for row in rows if row["basis"] == wanted(row["metric"], about)]
+                for (part, about), rows in self._list_rows.items()
+            }
+        return self._usable
 
     def _items(self, part: Slice) -> ItemCounts | None:
         row = self._gaps.get(part)
@@ -228,10 +238,6 @@ class StoredCounts:
 @cache
 def _measure(label: str) -> Measure:
     return parse_measure(label)
-
-
-def _basis_of(label: str, settings: Settings, attribute: str | None) -> str:
-    return basis(settings, _measure(label), attribute)
 
 
 def _as_arrays(rows: dict[str | None, Row], names: Sequence[str | None]) -> ListSums:

@@ -150,8 +150,8 @@ def closing(settings: Settings, outcomes: Sequence[Outcome], command: str = "") 
         out.print("No thresholds are set, so nothing was judged.")
     if judged.get("undefined"):
         out.print(
-            f"[yellow]Of whole batches, {judged['undefined']:,} with a threshold have no value[/]: "
-            "see status undefined."
+            f"[yellow]{counted(judged['undefined'], 'score')} of whole batches with a threshold, "
+            "but without a value[/] (status undefined)."
         )
     store = store_of(settings)
     out.print(f"\nHistory     {_short(store.history)}\nDashboards  {_short(store.dashboard)}")

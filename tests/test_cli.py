@@ -761,3 +761,29 @@ def test_a_column_that_is_nearly_read_is_named(log: Path) -> None:
         assert "'relevence' is not read; did you mean 'relevance'?" in " ".join(
             result.stdout.split()
         )
+
+
+@pytest.mark.parametrize(
+    ("limits", "said", "unsaid"),
+    [
+        # Judged in slices only, and fine there: that is a verdict too.
+        ("EXP.MinMaxRatio: {min: 0.01, slices: [device]}", "No score is beyond", "without"),
+        ("EXPRU.MinMaxRatio: {min: 0.5}", "No score with a threshold has a value", "No score is"),
+        (
+            "EXP.MinMaxRatio: {min: 0.01}\n  EXPRU.MinMaxRatio: {min: 0.5}",
+            "1 score of whole batches with a threshold, but without a value",
+            "No score with",
+        ),
+    ],
+)
+def test_the_end_of_a_backfill_does_not_call_fair_what_has_no_value(
+    tmp_path: Path, limits: str, said: str, unsaid: str
+) -> None:
+    text = f"attributes: [gender]\nslices: [device]\nthresholds:\n  {limits}\n"
+    config = write_settings(tmp_path, text)
+    rows = [row for at in range(3) for row in ranking(f"l{at}", "FMMF", device="app", click=None)]
+    deliver(tmp_path, rows)
+    answer = rankaudit("backfill", "--from", DAY, "--to", DAY, config=config)
+    printed = " ".join(answer.stdout.split())
+    assert said in printed
+    assert unsaid not in printed
