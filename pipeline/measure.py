@@ -140,15 +140,16 @@ class _Measuring:
         counted = ", ".join(f"count({column}) AS {name}" for name, column in known.items())
         self.connection.execute(
             f"CREATE OR REPLACE TEMP TABLE lists AS SELECT list_id, count(*) AS n, "
-            f"sum(exposure) AS exposure, sum({scaled('relevance', UNIT)}) AS relevance, "
+            f"any_value(query_id) AS query_id, sum(exposure) AS exposure, sum({scaled('relevance', UNIT)}) AS relevance, "
             f"{counted}{slices} "
             f"FROM {self.log} JOIN positions ON place = rank GROUP BY list_id"
         )
         self._fill(
             SLICE_COUNTS,
-            "SELECT slice, slice_value, count(*) AS lists, sum(n)::BIGINT AS rows, "
+            "SELECT slice, slice_value, count(*) AS lists, count(DISTINCT query_id) AS queries, "
+            "sum(n)::BIGINT AS rows, "
             + ", ".join(f"sum({name})::BIGINT AS {name}" for name in known)
-            + f" FROM ({self._by_slice('lists', ', '.join(('n', *known)))}) GROUP BY ALL",
+            + f" FROM ({self._by_slice('lists', ', '.join(('n', 'query_id', *known)))}) GROUP BY ALL",
         )
 
     def rank_counts(self) -> None:
@@ -221,11 +222,11 @@ class _Measuring:
             "length::HUGEINT * own - position_sum - (own::HUGEINT * (own - 1)) // 2 AS won, "
             # A list of one group diverges from its own mix by nothing, not by rounding.
             f"CASE WHEN own = length THEN 0 ELSE entropy - {scaled(cross, PREFIX_UNIT)} END "
-            f"AS divergence{names} "
+            f"AS divergence, query_id{names} "
             f"FROM ({groups}) AS groups JOIN lists USING (list_id)"
         )
         name = literal(JOIN.join(attribute))
-        columns = "group_value, pairs, won, entropy, share, divergence"
+        columns = "group_value, pairs, won, entropy, share, divergence, query_id"
         won = scaled("won::DOUBLE / pairs::DOUBLE", UNIT)
         self._fill(
             PAIR_STATS,
@@ -237,7 +238,7 @@ class _Measuring:
         self._fill(
             PREFIX_STATS,
             f"SELECT slice, slice_value, {name} AS attribute, group_value, count(*) AS lists, "
-            "sum(entropy)::HUGEINT AS entropy_sum, sum(share)::HUGEINT AS share_sum, "
+            "count(DISTINCT query_id) AS queries, sum(entropy)::HUGEINT AS entropy_sum, sum(share)::HUGEINT AS share_sum, "
             "sum(divergence)::HUGEINT AS own_sum "
             f"FROM ({self._by_slice('list_groups', columns)}) GROUP BY ALL",
         )

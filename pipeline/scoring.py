@@ -65,6 +65,14 @@ class RunStamp:
     computed_at: datetime
 
 
+@dataclass(frozen=True)
+class Holding:
+    """How much of a slice holds a group."""
+
+    lists: int
+    queries: int
+
+
 class StoredCounts:
     """The count tables of one batch, in an attached database.
 
@@ -229,10 +237,10 @@ class StoredCounts:
             items=row["items"],
         )
 
-    def lists_with(self, part: Slice, attribute: str, group: str) -> int:
-        """Lists of the slice that hold the group."""
+    def holding(self, part: Slice, attribute: str, group: str) -> Holding:
+        """Lists and queries of the slice that hold the group."""
         row = self._prefixes.get(part, {}).get((attribute, group))
-        return int(row["lists"]) if row else 0
+        return Holding(row["lists"], row["queries"]) if row else Holding(0, 0)
 
 
 @cache
@@ -326,7 +334,14 @@ def rows_of(
                     "best_group": score.best_group,
                     "lower": None,
                     "upper": None,
+                    "confidence": None,
+                    "seed": None,
+                    "expected": None,
+                    "noise_limit": None,
+                    "p_noise": None,
                     "status": status_of(score, settings.thresholds, each.attribute, each.part[0]),
+                    "status_reason": None,
+                    "queries": size["queries"],
                     "lists": size["lists"],
                     "rows": size["rows"],
                     "lists_undefined": None if score.lists is None else size["lists"] - score.lists,
@@ -336,10 +351,11 @@ def rows_of(
         if each.evaluation.values is None or each.attribute is None:
             continue
         values = each.evaluation.values
-        appearances = each.counts.total("rows")
+        appearances, relevant = (each.counts.total(name) for name in ("rows", "relevant"))
         for at, (name, value, reason, n) in enumerate(
             zip(each.evaluation.groups, values.values, values.reasons, appearances, strict=True)
         ):
+            holding = stored.holding(each.part, each.attribute, name)
             lists = each.evaluation.lists
             groups.append(
                 {
@@ -347,10 +363,12 @@ def rows_of(
                     "group_value": name,
                     "value": None if reason else float(value),
                     "reason": reason.value if reason else None,
+                    "lower": None,
+                    "upper": None,
                     "n": int(n),
-                    "lists": stored.lists_with(each.part, each.attribute, name)
-                    if lists is None
-                    else int(lists[at]),
+                    "relevant": int(relevant[at]),
+                    "queries": holding.queries,
+                    "lists": holding.lists if lists is None else int(lists[at]),
                     **origin,
                 }
             )

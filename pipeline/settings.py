@@ -111,6 +111,84 @@ class Threshold(Part):
         return self
 
 
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _attribute(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+Attribute = Annotated[tuple[str, ...], BeforeValidator(_attribute)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+
+
+class Evidence(Part):
+    """How sure a number must be before it decides a verdict.
+
+    ``resamples``: 0 computes no intervals, and ``noise_draws``: 0 no noise floor.  ``decide_by``
+    says whether the limit of the interval must be beyond a threshold, or the number alone.  Minima
+    hold for every group that is compared, in the slice at hand.
+    """
+
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    resamples: int = Field(default=1000, ge=0, le=10_000)
+    noise_draws: int = Field(default=10_000, ge=0, le=1_000_000)
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    decide_by: Literal["interval", "point"] = "interval"
+    min_queries: int = Field(default=30, ge=0)
+    min_appearances: int = Field(default=100, ge=0)
+    min_relevant: int = Field(default=30, ge=0)
+
+
+class Gate(Part):
+    """What a batch must have in common with those before it, so that its scores can be judged.
+
+    Each limit is a distance from the median of the last ``window`` judged batches; null turns it
+    off.  No gate is tested while there are fewer than ``least`` of them.
+    """
+
+    window: int = Field(default=28, ge=1, le=1000)
+    least: int = Field(default=7, ge=1)
+    volume: float | None = Field(default=0.5, gt=0, lt=1)
+    list_length: float | None = Field(default=0.25, gt=0)
+    group_mix: float | None = Field(default=0.15, gt=0, lt=1)
+    unknown_share: float | None = Field(default=0.05, gt=0, lt=1)
+    labels: float | None = Field(default=0.1, gt=0, lt=1)
+
+
+class Trends(Part):
+    """What a score is compared with over time, and when a shift is news.
+
+    ``scores``: labels to follow; by default the first aggregation of each metric that has an
+    unfair side, and every score with a threshold.  ``smoothing`` is the weight of the newest batch
+    in the EWMA, ``drift`` the slack of the CUSUM in standard errors.
+    """
+
+    window: int = Field(default=56, ge=8, le=400)
+    least: int = Field(default=14, ge=4)
+    weekday_weeks: int = Field(default=4, ge=2)
+    smoothing: float = Field(default=0.2, gt=0, le=1)
+    drift: float = Field(default=0.5, gt=0)
+    discoveries: Literal["BY", "BH", "none"] = "BY"
+    level: float = Field(default=0.05, gt=0, lt=1)
+    scores: Annotated[tuple[str, ...] | None, BeforeValidator(_as_list)] = None
+
+    @model_validator(mode="after")
+    def _window_holds_least(self) -> Self:
+        if self.window < self.least:
+            raise ValueError("window is smaller than least")
+        return self
+
+
+class Notify(Part):
+    """Who hears of a new alert: a program, a web address, or by default nobody."""
+
+    command: Names | None = None
+    webhook: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    timeout_seconds: float = Field(default=10.0, gt=0, le=600)
+
+
 class Schedule(Part):
     """When the nightly run starts, and which days are batches."""
 
@@ -139,18 +217,6 @@ class Schedule(Part):
         return self
 
 
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-def _attribute(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else (value,)
-
-
-Attribute = Annotated[tuple[str, ...], BeforeValidator(_attribute)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
-
-
 class Settings(Part):
     """All settings of an audit.  Paths are relative to the folder of the settings file."""
 
@@ -173,6 +239,10 @@ class Settings(Part):
     unknown_group: Unknown = Unknown()
     limits: Limits = Limits()
     schedule: Schedule = Schedule()
+    evidence: Evidence = Evidence()
+    gate: Gate = Gate()
+    trends: Trends = Trends()
+    notify: Notify = Notify()
     memory_limit: str | None = Field(default=None, pattern=r"^[0-9.]+ ?([KMGT]i?B|%)$")
     threads: int | None = Field(default=None, ge=1)
     busy_seconds: float = Field(default=60.0, ge=0)
@@ -321,7 +391,9 @@ class Settings(Part):
     @property
     def config_hash(self) -> str:
         """Digest of all that stored scores depend on: not paths, schedule, limits or resources."""
-        said = self._digest_of("top_of_list", "metrics", "targets", "unknown_group", "thresholds")
+        said = self._digest_of(
+            "top_of_list", "metrics", "targets", "unknown_group", "thresholds", "evidence"
+        )
         return hash_of([self.rows_hash, said])
 
 

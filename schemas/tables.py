@@ -17,6 +17,11 @@ ATTRIBUTE = Column(
 GROUP_VALUE = Column("group_value", "VARCHAR", "value of the attribute: the group")
 LISTS = Column("lists", "BIGINT", "lists in the slice")
 ROWS = Column("rows", "BIGINT", "rows counted here")
+QUERIES = Column("queries", "BIGINT", "queries in the slice: what intervals resample")
+LOWER = Column("lower", "DOUBLE", "lower end of the interval; null where there is none", True)
+UPPER = Column("upper", "DOUBLE", "upper end of the interval; null where there is none", True)
+CONFIDENCE = Column("confidence", "DOUBLE", "share of intervals that should hold the truth", True)
+SEED = Column("seed", "BIGINT", "seed of the resampling and of the noise floor", True)
 
 REJECTED_ROWS = Table(
     "rejected_rows",
@@ -50,6 +55,7 @@ SLICE_COUNTS = Table(
         SLICE,
         SLICE_VALUE,
         LISTS,
+        QUERIES,
         ROWS,
         Column("relevance_known", "BIGINT", "rows whose relevance is known"),
         Column("click_known", "BIGINT", "rows whose click is known"),
@@ -102,6 +108,7 @@ PREFIX_STATS = Table(
         ATTRIBUTE,
         GROUP_VALUE,
         Column("lists", "BIGINT", "lists that hold the group"),
+        Column("queries", "BIGINT", "queries with such a list"),
         Column("entropy_sum", "HUGEINT", "entropy part of the divergence, scaled by 2^56"),
         Column("share_sum", "HUGEINT", "weighted share of the prefixes, scaled by 2^56"),
         Column("own_sum", "HUGEINT", "divergence from the list's own mix, scaled by 2^56"),
@@ -185,7 +192,9 @@ WAYS = list(
 )
 """Aggregations of groups and readings of numbers: what may follow a metric after a dot."""
 
-STATUSES = ("ok", "breach", "undefined", "not_judged")
+STATUSES = ("ok", "breach", "insufficient", "undefined", "not_judged", "gated")
+"""Verdicts: within the threshold; beyond it; too little to tell; no value; no threshold; and not
+judged because the batch is unlike those before it."""
 
 _RUN = (
     Column("run_id", "VARCHAR", "run that computed the row"),
@@ -231,14 +240,42 @@ FAIRNESS_HISTORY = Table(
         Column("reason", "VARCHAR", "why the value is null", nullable=True),
         Column("worst_group", "VARCHAR", "group that is worst off", nullable=True),
         Column("best_group", "VARCHAR", "group that is best off", nullable=True),
-        Column("lower", "DOUBLE", "lower end of the interval; not computed yet", nullable=True),
-        Column("upper", "DOUBLE", "upper end of the interval; not computed yet", nullable=True),
+        LOWER,
+        UPPER,
+        CONFIDENCE,
+        SEED,
+        Column(
+            "expected",
+            "DOUBLE",
+            "mean of the score where groups do not matter for position; null where unknown",
+            nullable=True,
+        ),
+        Column(
+            "noise_limit",
+            "DOUBLE",
+            "value that chance alone passes, to the unfair side, in 5 of 100 batches like this one",
+            nullable=True,
+        ),
+        Column(
+            "p_noise",
+            "DOUBLE",
+            "probability that chance alone is as unfair as the value, or more",
+            nullable=True,
+            checks=(pa.Check.in_range(0.0, 1.0),),
+        ),
         Column(
             "status",
             "VARCHAR",
             "the verdict: " + ", ".join(STATUSES),
             checks=(pa.Check.isin(STATUSES),),
         ),
+        Column(
+            "status_reason",
+            "VARCHAR",
+            "why the verdict is insufficient or gated; a group may follow",
+            nullable=True,
+        ),
+        QUERIES,
         LISTS,
         ROWS,
         Column(
@@ -263,7 +300,11 @@ GROUP_HISTORY = Table(
         GROUP_VALUE,
         Column("value", "DOUBLE", "the group's value; null where it is undefined", nullable=True),
         Column("reason", "VARCHAR", "why the value is null", nullable=True),
+        LOWER,
+        UPPER,
         Column("n", "BIGINT", "rows of the group"),
+        Column("relevant", "BIGINT", "relevant rows of the group"),
+        Column("queries", "BIGINT", "queries with a list that holds the group"),
         Column("lists", "BIGINT", "lists that hold the group, or that have a value for it"),
         *_RUN,
     ),
