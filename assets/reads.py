@@ -1,20 +1,8 @@
-"""Which counts a metric reads: found by letting it compute, so it is declared nowhere twice."""
+"""Which count tables a metric reads."""
 
 from collections.abc import Iterable
-from typing import Any
 
-import numpy as np
-
-from metrics import (
-    Counts,
-    ItemCounts,
-    ListSums,
-    Measure,
-    PairCounts,
-    PrefixCounts,
-    RankHistogram,
-    evaluate,
-)
+from metrics import Measure, asked
 from pipeline.settings import Settings
 from schemas.columns import Table
 from schemas.tables import (
@@ -40,44 +28,6 @@ _TABLE_OF = {
 """The table behind each field of Counts."""
 
 
-class _Watched(Counts):
-    """Counts that note which tables they are asked for."""
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in _TABLE_OF:
-            seen = super().__getattribute__("__dict__").setdefault("read", set())
-            seen.add(_TABLE_OF[name].name)
-        return super().__getattribute__(name)
-
-
-def _two_groups(measure: Measure) -> _Watched:
-    """One list of two groups, everything known: no metric has a reason to stop early."""
-    one, share = np.array([1, 1]), np.array([0.5, 0.5])
-    sums = ListSums(one, share, share)
-    return _Watched(
-        lists=1,
-        groups=("a", "b"),
-        ranks=RankHistogram(
-            group=np.array([0, 1]),
-            rank=np.array([1, 2]),
-            rows=one,
-            judged=one,
-            relevant=one,
-            relevance=one.astype(float),
-            click_known=one,
-            click=one.astype(float),
-        ),
-        binary=True,
-        pairs=PairCounts(one, share),
-        prefixes=PrefixCounts(share, share, share),
-        items=ItemCounts(1.0, 1.0, 1, 1.0, 1.0, 1),
-        catalogue={"a": 1, "b": 1},
-        target={"a": 0.5, "b": 0.5},
-        known_rows=dict.fromkeys(("rows", *measure.columns), 2),
-        list_sums={(measure.label, reading): sums for reading in measure.list_functions},
-    )
-
-
 def count_tables(settings: Settings) -> list[Table]:
     """The count tables of an audit: list_stats only where a measure looks at lists."""
     lists = any(measure.uses_lists for measure in settings.measures)
@@ -86,9 +36,6 @@ def count_tables(settings: Settings) -> list[Table]:
 
 def tables_read(measures: Iterable[Measure]) -> list[Table]:
     """The count tables that ``measures`` are computed from."""
-    seen: set[str] = set()
-    for measure in measures:
-        counts = _two_groups(measure)
-        evaluate(measure, counts)
-        seen |= counts.__dict__["read"]
+    fields = {field for measure in measures for field in asked(measure, 2).fields}
+    seen = {_TABLE_OF[field].name for field in fields if field in _TABLE_OF}
     return [table for table in COUNT_TABLES if table.name in seen]

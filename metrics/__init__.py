@@ -1,6 +1,7 @@
 """What is measured: metrics of rankings, as algebra on integer counts or list by list."""
 
 from metrics.aggregations import AGGREGATIONS, Aggregation, Range
+from metrics.asked import Asked, Total, asked
 from metrics.base import GroupMetric, Measure, Metric, Reading, ScoreName, SingleMetric
 from metrics.catalogue import METRICS
 from metrics.counts import (
@@ -21,6 +22,7 @@ from metrics.labels import LabelError, parse_measure, parse_measures, parse_scor
 from metrics.parameters import Parameter
 from metrics.rankings import Grouping, PerList, Rankings
 from metrics.reasons import BELOW_ALL, Reason
+from metrics.replicates import Replicated, Replicates, replicated
 
 __version__ = "0.1.0"
 
@@ -35,6 +37,7 @@ __all__ = [
     "UNKNOWN",
     "WHOLE",
     "Aggregation",
+    "Asked",
     "Counts",
     "Evaluation",
     "Family",
@@ -54,11 +57,16 @@ __all__ = [
     "Rankings",
     "Reading",
     "Reason",
+    "Replicated",
+    "Replicates",
     "Score",
     "ScoreName",
     "SingleMetric",
+    "Total",
+    "asked",
     "evaluate",
     "parse_measure",
     "parse_measures",
     "parse_score",
+    "replicated",
 ]

@@ -10,7 +10,7 @@ from metrics.families import FAIRNESS, Family
 from metrics.parameters import Parameter, text_of
 from metrics.rankings import ListFunction
 from metrics.reasons import Reason
-from metrics.terms import Given, Term, Value
+from metrics.terms import Given, Number, Term, Value
 from metrics.weights import Weight
 
 USUAL_CUTOFF = 10
@@ -151,7 +151,7 @@ class SingleMetric(Metric):
     ``by_groups``: it still speaks of an attribute's groups.
     """
 
-    value: Callable[[Counts, Given], float | Reason] | None = field(default=None, kw_only=True)
+    value: Callable[[Counts, Given], Number] | None = field(default=None, kw_only=True)
     text: str = field(kw_only=True)
     readings: tuple[Reading, ...] = field(default=(), kw_only=True)
     by_groups: bool = field(default=True, kw_only=True)

@@ -22,6 +22,14 @@ COMPARED = 2
 """Groups that a comparison needs."""
 
 
+def added(values: FloatArray) -> float | FloatArray:
+    """Sum over groups, shape (..., groups) to (...); exactly rounded for one batch."""
+    if values.ndim == 1:
+        return fsum(values)
+    found: FloatArray = values.sum(axis=-1)
+    return found
+
+
 @dataclass(frozen=True)
 class RankHistogram:
     """Rows counted per group and rank; every array has shape (cells,), sorted by group, then rank.

@@ -8,8 +8,8 @@ from metrics.aggregations import Aggregation
 from metrics.base import GroupMetric, Measure, ScoreName, SingleMetric
 from metrics.counts import COMPARED, Counts
 from metrics.reasons import Reason
-from metrics.terms import GroupValues
-from metrics.weights import FloatArray, IntArray
+from metrics.terms import GroupValues, explained, missing
+from metrics.weights import FloatArray, IntArray, ratio_of
 
 
 @dataclass(frozen=True)
@@ -130,32 +130,26 @@ def _single(name: ScoreName, metric: SingleMetric, counts: Counts) -> Score:
 
 def _over_lists(measure: Measure, counts: Counts) -> tuple[GroupValues, IntArray | None]:
     """Group values from sums over lists, and the lists that entered each."""
-    size = len(counts.groups)
     cause = _cause(measure, counts)
     sums = counts.list_sums.get((measure.label, None))
-    if cause is None and sums is None:
-        cause = Reason.NOT_COUNTED
     if cause is not None or sums is None:
-        return GroupValues(np.full(size, np.nan), (cause,) * size), None
+        return missing(len(counts.groups), cause or Reason.NOT_COUNTED), None
     # A total of nothing is not a zero: a group without rows here has no value, unless the measure
     # asks for groups that should be there.
     present = (counts.total("rows") > 0) | (measure.expects is not None)
-    defined = present & (sums.weight > 0)
-    values = np.full(size, np.nan)
-    np.divide(sums.value, sums.weight, out=values, where=defined)
-    empty = measure.metric.empty
-
-    def reason(at: int) -> Reason | None:
-        if defined[at] or not present[at]:
-            return None if defined[at] else Reason.GROUP_ABSENT
-        if not counts.takes_part[at]:
-            return Reason.NOT_COMPARED
-        # A ratio by nothing is another thing than a ratio that no list has.
-        never = empty is Reason.NONE_SELECTED and sums.lists[at] == 0
-        return Reason.NOT_ENOUGH_ITEMS if never else empty
-
-    reasons = tuple(map(reason, range(size)))
-    return GroupValues(values, reasons), sums.lists
+    empty, undefined = measure.metric.empty, sums.weight == 0
+    # A ratio by nothing is another thing than a ratio that no list has.
+    never = (sums.lists == 0) & (empty is Reason.NONE_SELECTED)
+    found = explained(
+        ratio_of(sums.value, sums.weight),
+        [
+            (~present, Reason.GROUP_ABSENT),
+            (undefined & ~counts.takes_part, Reason.NOT_COMPARED),
+            (undefined & never, Reason.NOT_ENOUGH_ITEMS),
+            (undefined, empty),
+        ],
+    )
+    return found, sums.lists
 
 
 def _aggregated(
@@ -176,10 +170,8 @@ def _one_way(
     top_is_good: bool,
 ) -> Score:
     """One aggregation of the groups that are compared."""
-    way = name.aggregation
-    if not isinstance(way, Aggregation):
-        raise TypeError(f"{name.label} has groups but no aggregation")
-    decided = [at for at in compared if groups.reasons[at] not in way.passes_over] or compared
+    way = way_of(name)
+    decided = deciding(way, groups, compared)
     causes = [(at, groups.reasons[at]) for at in decided if groups.reasons[at] is not None]
     if causes:
         at, cause = causes[0]
@@ -193,6 +185,18 @@ def _one_way(
     reason = way.undefined(values)
     value = float(way.of(values)) if reason is None else None
     return Score(name, value, reason.value if reason else None, worst, best)
+
+
+def way_of(name: ScoreName) -> Aggregation:
+    """How a score with groups aggregates them."""
+    if not isinstance(name.aggregation, Aggregation):
+        raise TypeError(f"{name.label} has groups but no aggregation")
+    return name.aggregation
+
+
+def deciding(way: Aggregation, groups: GroupValues, compared: list[int]) -> list[int]:
+    """The groups among those compared that an aggregation looks at."""
+    return [at for at in compared if groups.reasons[at] not in way.passes_over] or compared
 
 
 def _extremes(

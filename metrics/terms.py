@@ -4,26 +4,58 @@ A term turns counts into one number per group, or says why a group has none.  ``
 terms into a metric's definition; the formula in the documentation is joined from their texts.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from metrics.counts import Counts
 from metrics.reasons import Reason
-from metrics.weights import FloatArray, Weight
+from metrics.weights import BoolArray, FloatArray, Weight, ratio_of
 
 Value = float | int | str | bool
 Given = Mapping[str, Value]
 """Parameter values by name, with the cut-off under ``k`` (0 when there is none)."""
 
 
+Number = float | FloatArray | Reason
+"""What a metric that is one number gives: for a batch, for replicates of it (shape (...,)), or why
+there is none."""
+Causes = Sequence[tuple[BoolArray, Reason]]
+"""Where a reason for a null holds, in the order in which reasons are told."""
+
+
 @dataclass(frozen=True)
 class GroupValues:
-    """One number per group, shape (groups,); NaN exactly where ``reasons`` is not None."""
+    """One number per group, shape (..., groups), and why some are NaN.
+
+    Counts of a batch give shape (groups,); leading axes are those of replicates.
+    """
 
     values: FloatArray
-    reasons: tuple[Reason | None, ...]
+    causes: Causes = ()
+
+    @cached_property
+    def reasons(self) -> tuple[Reason | None, ...]:
+        """Why each group of a batch has no value, None where it has one."""
+        holding = [(np.broadcast_to(mask, self.values.shape), why) for mask, why in self.causes]
+        return tuple(
+            next((why for mask, why in holding if mask[at]), None) for at in range(len(self.values))
+        )
+
+
+def explained(values: FloatArray, causes: Causes) -> GroupValues:
+    """``values``, but null where a cause holds; the first that does is the reason."""
+    null = np.zeros(values.shape, dtype=np.bool_)
+    for mask, _ in causes:
+        null = null | mask
+    return GroupValues(np.where(null, np.nan, values), tuple(causes))
+
+
+def missing(groups: int, reason: Reason) -> GroupValues:
+    """No group has a value, all for one reason."""
+    return explained(np.zeros(groups), [(np.ones(groups, dtype=np.bool_), reason)])
 
 
 @dataclass(frozen=True)
@@ -39,21 +71,6 @@ class Term:
     zero: Reason | None = None
 
 
-def _defined(values: FloatArray) -> GroupValues:
-    return GroupValues(values, (None,) * len(values))
-
-
-def _undefined(count: int, reason: Reason) -> GroupValues:
-    return GroupValues(np.full(count, np.nan), (reason,) * count)
-
-
-def _where(values: FloatArray, present: FloatArray, reason: Reason) -> GroupValues:
-    """``values`` where ``present`` is true, null with ``reason`` elsewhere."""
-    return GroupValues(
-        np.where(present, values, np.nan), tuple(None if yes else reason for yes in present)
-    )
-
-
 def weighted(weight: Weight) -> Term:
     """Sum of a position weight over the rows of each group; ranks below the cut-off weigh 0."""
 
@@ -64,7 +81,7 @@ def weighted(weight: Weight) -> Term:
         cutoff = numbers.get("k", 0.0)
         if cutoff:
             at = np.where(ranks <= cutoff, at, 0.0)
-        return _defined(counts.total("rows", at))
+        return GroupValues(counts.total("rows", at))
 
     return Term(f"sum of {weight.formula}", of)
 
@@ -72,42 +89,42 @@ def weighted(weight: Weight) -> Term:
 def _appearances(counts: Counts, given: Given) -> GroupValues:
     rows = counts.total("rows")
     if given.get("denominator") != "catalogue":
-        return _defined(rows)
+        return GroupValues(rows)
     if counts.catalogue is None:
-        return _undefined(len(rows), Reason.CATALOGUE_MISSING)
+        return missing(len(counts.groups), Reason.CATALOGUE_MISSING)
     items = np.array([counts.catalogue.get(group, 0) for group in counts.groups], dtype=np.float64)
-    return _defined(items * counts.lists)
+    return GroupValues(items * counts.lists)
 
 
-def _summed(column: str, known: str, missing: Reason) -> Callable[[Counts, Given], GroupValues]:
+def _summed(column: str, known: str, gone: Reason) -> Callable[[Counts, Given], GroupValues]:
     def of(counts: Counts, given: Given) -> GroupValues:
-        complete = counts.total(known) == counts.total("rows")
-        return _where(counts.total(column), complete, missing)
+        incomplete = counts.total(known) < counts.total("rows")
+        return explained(counts.total(column), [(incomplete, gone)])
 
     return of
 
 
 def _relevant(counts: Counts, given: Given) -> GroupValues:
     if not counts.binary:
-        return _undefined(len(counts.groups), Reason.RELEVANCE_NOT_BINARY)
-    complete = counts.total("judged") == counts.total("rows")
-    return _where(counts.total("relevant"), complete, Reason.RELEVANCE_MISSING)
+        return missing(len(counts.groups), Reason.RELEVANCE_NOT_BINARY)
+    incomplete = counts.total("judged") < counts.total("rows")
+    return explained(counts.total("relevant"), [(incomplete, Reason.RELEVANCE_MISSING)])
 
 
 def _lists(counts: Counts, given: Given) -> GroupValues:
-    return _defined(np.full(len(counts.groups), float(counts.lists)))
+    return GroupValues(np.ones(len(counts.groups)) * counts.lists)
 
 
 def _pair_shares(counts: Counts, given: Given) -> GroupValues:
     if counts.pairs is None:
-        return _undefined(len(counts.groups), Reason.NOT_COUNTED)
-    return _defined(counts.pairs.share)
+        return missing(len(counts.groups), Reason.NOT_COUNTED)
+    return GroupValues(counts.pairs.share)
 
 
 def _pair_lists(counts: Counts, given: Given) -> GroupValues:
     if counts.pairs is None:
-        return _undefined(len(counts.groups), Reason.NOT_COUNTED)
-    return _defined(counts.pairs.lists.astype(np.float64))
+        return missing(len(counts.groups), Reason.NOT_COUNTED)
+    return GroupValues(counts.pairs.lists.astype(np.float64))
 
 
 appearances = Term("n_g", _appearances, zero=Reason.GROUP_ABSENT)
@@ -134,20 +151,14 @@ def ratio(over: Term, under: Term) -> Term:
     """
 
     def of(counts: Counts, given: Given) -> GroupValues:
-        present = counts.total("rows") > 0
+        absent = counts.total("rows") == 0
         if given.get("denominator") == "catalogue":
-            present = np.full(len(present), fill_value=True)
+            absent = np.zeros(len(counts.groups), dtype=np.bool_)
         top, bottom = over.of(counts, given), under.of(counts, given)
-        reasons: list[Reason | None] = []
-        for here, a, b, low in zip(
-            present, top.reasons, bottom.reasons, bottom.values, strict=True
-        ):
-            reason = None if here else Reason.GROUP_ABSENT
-            reasons.append(reason or a or b or (under.zero if low == 0 else None))
-        defined = np.array([reason is None for reason in reasons], dtype=bool)
-        values = np.full(len(present), np.nan)
-        np.divide(top.values, bottom.values, out=values, where=defined)
-        return GroupValues(values, tuple(reasons))
+        causes = [(absent, Reason.GROUP_ABSENT), *top.causes, *bottom.causes]
+        if under.zero is not None:
+            causes.append((bottom.values == 0, under.zero))
+        return explained(ratio_of(top.values, bottom.values), causes)
 
     text = f"{_one_word(over.text)} / {_one_word(under.text)}"
     return Term(text, of, over.columns | under.columns)

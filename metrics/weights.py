@@ -13,6 +13,18 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 
+def ratio_of(over: FloatArray | IntArray, under: FloatArray | IntArray) -> FloatArray:
+    """``over / under``, NaN where ``under`` is 0; any shape.
+
+    >>> ratio_of(np.array([1.0, 2.0]), np.array([4.0, 0.0]))
+    array([0.25,  nan])
+    """
+    shape = np.broadcast_shapes(over.shape, under.shape)
+    found: FloatArray = np.full(shape, np.nan)
+    np.divide(over, under, out=found, where=np.broadcast_to(under != 0, shape))
+    return found
+
+
 @dataclass(frozen=True)
 class Weight:
     """A position weight.

@@ -2,14 +2,16 @@
 
 from math import fsum, inf, log
 
+import numpy as np
+
 from metrics import terms
 from metrics.aggregations import Range
 from metrics.base import GroupMetric, Metric, SingleMetric
-from metrics.counts import COMPARED, UNKNOWN, Counts
+from metrics.counts import COMPARED, UNKNOWN, Counts, added
 from metrics.fairness.prefixes import SMOOTHED_ZERO, SMOOTHING
 from metrics.parameters import DECAY, DENOMINATOR, NORMALISED, REFERENCE, P
 from metrics.reasons import Reason
-from metrics.terms import Given, ratio, weighted
+from metrics.terms import Given, Number, ratio, weighted
 from metrics.weights import attention, exposure, rbp
 
 EXP = GroupMetric(
@@ -81,31 +83,28 @@ ARP = GroupMetric(
 )
 
 
-def _ndkl(counts: Counts, given: Given) -> float | Reason:
+def _ndkl(counts: Counts, given: Given) -> Number:
     prefixes = counts.prefixes
     if prefixes is None:
         return Reason.NOT_COUNTED
     if given["reference"] == "list":
         if len(counts.known) < COMPARED:
             return Reason.ONE_GROUP
-        return fsum(prefixes.own) / counts.lists
+        return added(prefixes.own) / counts.lists
     wanted = counts.catalogue if given["reference"] == "catalogue" else counts.target
     if wanted is None:
         missing = {"catalogue": Reason.CATALOGUE_MISSING, "target": Reason.TARGET_MISSING}
         return missing[str(given["reference"])]
-    groups = sorted({*counts.groups, *wanted})
+    groups = (*counts.groups, *sorted(set(wanted) - set(counts.groups)))
     if len(set(groups) - {UNKNOWN}) < COMPARED:
         return Reason.ONE_GROUP
     whole = fsum(wanted.values())
-    shares = dict(zip(counts.groups, prefixes.share, strict=True))
-    cross = fsum(
-        (shares.get(group, 0.0) / counts.lists + SMOOTHING)
-        * log(wanted.get(group, 0) / whole + SMOOTHING)
-        for group in groups
-    )
-    entropy = len(groups) * SMOOTHED_ZERO + fsum(prefixes.entropy) / counts.lists
+    logs = np.array([log(wanted.get(group, 0) / whole + SMOOTHING) for group in groups])
+    share = np.zeros((*prefixes.share.shape[:-1], len(groups)))
+    share[..., : len(counts.groups)] = prefixes.share / np.asarray(counts.lists)[..., None]
+    entropy = len(groups) * SMOOTHED_ZERO + added(prefixes.entropy) / counts.lists
     # Lists that follow the reference exactly have divergence 0; rounding must not print -1e-17.
-    return max(0.0, entropy - cross)
+    return np.maximum(0.0, entropy - added((share + SMOOTHING) * logs))
 
 
 NDKL = SingleMetric(
@@ -119,7 +118,7 @@ NDKL = SingleMetric(
 )
 
 
-def _iaa(counts: Counts, given: Given) -> float | Reason:
+def _iaa(counts: Counts, given: Given) -> Number:
     items = counts.items
     if (counts.total("judged") != counts.total("rows")).any():
         return Reason.RELEVANCE_MISSING
@@ -127,7 +126,7 @@ def _iaa(counts: Counts, given: Given) -> float | Reason:
         return Reason.NOT_COUNTED
     if not given["normalised"]:
         return items.gap / counts.lists
-    if items.share_lists == 0:
+    if not np.any(items.share_lists):
         return Reason.NO_RELEVANT_ITEMS
     return items.share_gap / items.share_lists
 

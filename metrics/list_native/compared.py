@@ -10,9 +10,9 @@ from math import fsum
 import numpy as np
 
 from metrics.counts import COMPARED
-from metrics.rankings import Rankings, ratio_of
+from metrics.rankings import Rankings
 from metrics.terms import Given
-from metrics.weights import BoolArray, FloatArray, IntArray
+from metrics.weights import BoolArray, FloatArray, IntArray, ratio_of
 
 
 def compared(lists: Rankings) -> BoolArray:

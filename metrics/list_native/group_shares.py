@@ -7,17 +7,17 @@ import numpy as np
 
 from metrics.counts import UNKNOWN, Counts
 from metrics.list_native.compared import compared, parts, reference_shares, sizes
-from metrics.rankings import PerList, Rankings, ratio_of
+from metrics.rankings import PerList, Rankings
 from metrics.reasons import Reason
-from metrics.terms import Given, GroupValues, Term
-from metrics.weights import FloatArray, exposure_at
+from metrics.terms import Given, GroupValues, Term, explained, missing
+from metrics.weights import FloatArray, exposure_at, ratio_of
 
 
 def _wanted(counts: Counts, given: Given) -> FloatArray | Reason:
     """Reference shares of the groups, over those that take part, or why there are none."""
     if given["reference"] == "list":
         rows = np.where(counts.takes_part, counts.total("rows"), 0.0)
-        return rows / rows.sum() if rows.any() else np.full(len(rows), np.nan)
+        return ratio_of(rows, rows.sum(axis=-1, keepdims=True))
     found: Mapping[str, float] | None = counts.target
     missing = Reason.TARGET_MISSING
     if given["reference"] == "catalogue":
@@ -36,29 +36,28 @@ def _wanted(counts: Counts, given: Given) -> FloatArray | Reason:
 
 
 def _skew_of(counts: Counts, given: Given) -> GroupValues:
-    size = len(counts.groups)
     wanted = _wanted(counts, given)
     if isinstance(wanted, Reason):
-        return GroupValues(np.full(size, np.nan), (wanted,) * size)
+        return missing(len(counts.groups), wanted)
     rows = counts.total("rows")
+    compared = np.where(counts.takes_part, rows, 0.0).sum(axis=-1, keepdims=True)
     above = np.where(counts.ranks.rank <= int(given["k"]), 1.0, 0.0)
     top = np.where(counts.takes_part, counts.total("rows", above), 0.0)
-    whole = given["reference"] == "list" and top.sum() == rows[counts.takes_part].sum()
-
-    def reason(at: int) -> Reason | None:
-        if rows[at] == 0:
-            return Reason.GROUP_ABSENT
-        if not (counts.takes_part[at] and wanted[at] > 0):
-            return Reason.NOT_COMPARED
-        if whole:
-            return Reason.ALL_SELECTED
-        return Reason.NOT_ON_TOP if top[at] == 0 else None
-
-    reasons = tuple(map(reason, range(size)))
-    defined = np.array([each is None for each in reasons], dtype=bool)
-    values = np.full(size, np.nan)
-    values[defined] = np.log(top[defined] / top.sum() / wanted[defined])
-    return GroupValues(values, reasons)
+    depth = top.sum(axis=-1, keepdims=True)
+    share = ratio_of(ratio_of(top, depth), wanted)
+    some = share > 0
+    return explained(
+        np.log(share, out=np.full(share.shape, np.nan), where=some),
+        [
+            (rows == 0, Reason.GROUP_ABSENT),
+            (~(counts.takes_part & (wanted > 0)), Reason.NOT_COMPARED),
+            (
+                (depth == compared) & (given["reference"] == "list"),
+                Reason.ALL_SELECTED,
+            ),
+            (top == 0, Reason.NOT_ON_TOP),
+        ],
+    )
 
 
 skew = Term("ln(share of g in the top k / reference share of g)", _skew_of)

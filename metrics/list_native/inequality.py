@@ -1,12 +1,15 @@
 """How unequally exposure is spread over items, whatever their group."""
 
+import numpy as np
+
 from metrics.aggregations import Range
 from metrics.base import SingleMetric
 from metrics.counts import Counts
 from metrics.families import LIST_NATIVE
 from metrics.parameters import Parameter
 from metrics.reasons import Reason
-from metrics.terms import Given
+from metrics.terms import Given, Number
+from metrics.weights import FloatArray
 
 POOL = Parameter(
     "items",
@@ -16,7 +19,7 @@ POOL = Parameter(
 )
 
 
-def _gini(counts: Counts, given: Given) -> float | Reason:
+def _gini(counts: Counts, given: Given) -> Number:
     shown = counts.items
     if shown is None:
         return Reason.NOT_COUNTED
@@ -28,7 +31,8 @@ def _gini(counts: Counts, given: Given) -> float | Reason:
     items = shown.items + unseen
     # Unseen items come first in the order of exposure and move all others up by their number.
     places = shown.exposure_ranks + unseen * shown.exposure
-    return max(0.0, 2.0 * places / (items * shown.exposure) - (items + 1.0) / items)
+    found: FloatArray = 2.0 * places / (items * shown.exposure) - (items + 1.0) / items
+    return np.maximum(0.0, found)
 
 
 GINI = SingleMetric(

@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from metrics.list_native.compared import compared, parts, several_groups, sizes
-from metrics.rankings import PerList, Rankings, ratio_of
+from metrics.rankings import PerList, Rankings
 from metrics.terms import Given
-from metrics.weights import BoolArray, FloatArray, IntArray
+from metrics.weights import BoolArray, FloatArray, IntArray, ratio_of
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 import numpy as np
 
 from metrics.list_native.compared import compared, parts
-from metrics.rankings import PerList, Rankings, ratio_of
+from metrics.rankings import PerList, Rankings
 from metrics.terms import Given
+from metrics.weights import ratio_of
 
 
 def pairs_in_order(lists: Rankings, given: Given) -> PerList:

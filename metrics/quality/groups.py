@@ -11,9 +11,9 @@ import numpy as np
 
 from metrics.quality.ideal import best, best_of_groups, discounted
 from metrics.quality.lists import cut, gains, hits, judged, relevant_items
-from metrics.rankings import PerList, Rankings, ratio_of
+from metrics.rankings import PerList, Rankings
 from metrics.terms import Given
-from metrics.weights import exposure_at
+from metrics.weights import exposure_at, ratio_of
 
 
 def group_precision(lists: Rankings, given: Given) -> PerList:

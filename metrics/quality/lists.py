@@ -9,9 +9,9 @@ by k.
 import numpy as np
 
 from metrics.quality.ideal import Discount, best, discounted
-from metrics.rankings import PerList, Rankings, ratio_of
+from metrics.rankings import PerList, Rankings
 from metrics.terms import Given
-from metrics.weights import BoolArray, FloatArray, IntArray, exposure_at
+from metrics.weights import BoolArray, FloatArray, IntArray, exposure_at, ratio_of
 
 LARGEST = 1e12
 """Sums of a list that are not below this are no number to add to others: the list is left out."""

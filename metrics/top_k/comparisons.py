@@ -11,22 +11,19 @@ in one list, and lose little where it is the large one.
 import numpy as np
 
 from metrics.counts import COMPARED, Counts
-from metrics.rankings import ListFunction, PerList, Rankings, ratio_of
+from metrics.rankings import ListFunction, PerList, Rankings
 from metrics.reasons import Reason
-from metrics.terms import Given, GroupValues, Term
+from metrics.terms import Causes, Given, GroupValues, Term, explained
 from metrics.top_k.rates import (
     SELECTION,
     Cut,
     Rate,
     cut_of_counts,
     cut_of_lists,
-    explained,
     others,
     unjudged,
 )
-from metrics.weights import BoolArray, FloatArray
-
-Causes = list[tuple[BoolArray, Reason]]
+from metrics.weights import FloatArray, ratio_of
 
 
 def _columns(rates: tuple[Rate, ...]) -> frozenset[str]:

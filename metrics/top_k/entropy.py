@@ -14,7 +14,7 @@ from metrics.counts import Counts
 from metrics.parameters import Parameter
 from metrics.rankings import PerList, Rankings
 from metrics.reasons import Reason
-from metrics.terms import Given
+from metrics.terms import Given, Number
 from metrics.top_k.rates import cut_of_counts, unjudged
 from metrics.weights import FloatArray
 
@@ -77,20 +77,20 @@ def _alpha(given: Given) -> float:
     return float(given.get("alpha", 1.0))
 
 
-def entropy_of_counts(counts: Counts, given: Given) -> float | Reason:
+def entropy_of_counts(counts: Counts, given: Given) -> Number:
     """The index of all rows of the batch."""
     cut = cut_of_counts(counts, given)
     rows, selected, qualified, hits = (
-        each.sum() for each in (cut.rows, cut.selected, cut.qualified, cut.hits)
+        each.sum(axis=-1) for each in (cut.rows, cut.selected, cut.qualified, cut.hits)
     )
     if unjudged(counts, frozenset({"relevance"})).any():
         return Reason.RELEVANCE_MISSING
-    if selected == rows:
+    if not cut.decided.any():
         return Reason.ALL_SELECTED
     lost, gained = qualified - hits, selected - hits
-    benefits = np.array([lost, rows - lost - gained, gained])
-    found = float(generalised_entropy(benefits, _alpha(given)))
-    return Reason.ZERO_BENEFIT if np.isnan(found) else found
+    benefits = np.stack([lost, rows - lost - gained, gained], axis=-1)
+    found = generalised_entropy(benefits, _alpha(given))
+    return Reason.ZERO_BENEFIT if np.isnan(found).all() else found
 
 
 def entropy_of_lists(lists: Rankings, given: Given) -> PerList:

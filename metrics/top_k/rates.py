@@ -8,16 +8,16 @@ the batch a list no longer than k counts as one whose candidates were all select
 such a list is left out.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from metrics.counts import Counts
-from metrics.rankings import ListFunction, PerList, Rankings, ratio_of
+from metrics.rankings import ListFunction, PerList, Rankings
 from metrics.reasons import Reason
-from metrics.terms import Given, GroupValues, Term
-from metrics.weights import BoolArray, FloatArray, IntArray
+from metrics.terms import Given, GroupValues, Term, explained
+from metrics.weights import BoolArray, FloatArray, IntArray, ratio_of
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def cut_of_counts(counts: Counts, given: Given) -> Cut:
         selected,
         counts.total("relevant"),
         counts.total("relevant", above),
-        np.array([selected.sum() < rows.sum()]),
+        selected.sum(axis=-1, keepdims=True) < rows.sum(axis=-1, keepdims=True),
     )
 
 
@@ -142,21 +142,10 @@ FALSE_OMISSIONS = Rate(
 )
 
 
-def explained(values: FloatArray, causes: Sequence[tuple[BoolArray, Reason]]) -> GroupValues:
-    """``values``, shape (groups,), but null where a cause holds; the first that does is given."""
-    holding = zip(*(np.broadcast_to(holds, values.shape) for holds, _ in causes), strict=True)
-    reasons = tuple(
-        next((reason for holds, (_, reason) in zip(here, causes, strict=True) if holds), None)
-        for here in holding
-    )
-    null = np.array([reason is not None for reason in reasons], dtype=bool)
-    return GroupValues(np.where(null, np.nan, values), reasons)
-
-
 def unjudged(counts: Counts, columns: frozenset[str]) -> FloatArray:
     """Rows that lack the relevance which ``columns`` ask for, shape (groups,)."""
-    missing = counts.total("rows") - counts.total("judged")
-    return missing if "relevance" in columns else np.zeros(len(missing))
+    gone = counts.total("rows") - counts.total("judged")
+    return gone if "relevance" in columns else np.zeros(len(counts.groups))
 
 
 def rate_of_counts(rate: Rate) -> Term:

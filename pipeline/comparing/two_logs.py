@@ -18,7 +18,7 @@ import numpy as np
 from metrics import Measure, ScoreName
 from metrics.comparison import COMPARISON_METRICS
 from metrics.families import COMPARISON
-from metrics.rankings import ratio_of
+from metrics.weights import ratio_of
 from metrics.weights import FloatArray, IntArray
 from pipeline.comparing.pairing import Matching, match
 from pipeline.comparing.report import Comparison, Overall, Side

@@ -1,0 +1,100 @@
+"""Many versions of one batch at once: what scores are under resampling, or under chance alone.
+
+What belongs here: counts with a leading axis of replicates, and what measures give on them.  Which
+groups are compared, and what is defined at all, is a matter of the batch itself; a replicate in
+which a score does not exist has NaN there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from metrics.asked import Total, total_of
+from metrics.base import GroupMetric, SingleMetric
+from metrics.counts import Counts
+from metrics.evaluate import Evaluation, deciding, way_of
+from metrics.reasons import Reason
+from metrics.weights import FloatArray, ratio_of
+
+
+@dataclass(frozen=True)
+class Replicates(Counts):
+    """Counts of replicates: arrays have shape (replicates, groups) where Counts has (groups,).
+
+    ``lists`` has shape (replicates, 1).  ``ranks`` holds the ranks 1..n, once and without counts;
+    what is asked of them stands in ``totals``.  Sums of metrics without groups have shape
+    (replicates, 1).
+    """
+
+    lists: Any
+    totals: Mapping[Total, FloatArray] = field(default_factory=dict)
+
+    def total(self, column: str, weight: FloatArray | None = None) -> FloatArray:
+        """Sum over ranks, shape (replicates, groups); KeyError for one that was not made."""
+        return self.totals[total_of(column, weight)]
+
+    @property
+    def single(self) -> "Replicates":
+        """The same, as metrics that are one number want it: ``lists`` of shape (replicates,)."""
+        return replace(self, lists=self.lists[:, 0])
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """What a measure gives on replicates.
+
+    ``groups`` has shape (replicates, groups), None for metrics that are one number; ``scores`` one
+    array of shape (replicates,) per score of the evaluation, None where the batch has no value.
+    """
+
+    groups: FloatArray | None
+    scores: tuple[FloatArray | None, ...]
+
+
+def replicated(found: Evaluation, counts: Replicates) -> Replicated:
+    """What the measure of ``found``, its evaluation on the batch, gives on replicates of it."""
+    measure = found.measure
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if isinstance(measure.metric, SingleMetric):
+            return Replicated(
+                None,
+                tuple(
+                    None if score.value is None else _single(score.name, counts)
+                    for score in found.scores
+                ),
+            )
+        groups = _groups(found, counts)
+        if groups is None or found.values is None:
+            return Replicated(None, (None,) * len(found.scores))
+        compared = np.flatnonzero(counts.takes_part).tolist()
+        scores: list[FloatArray | None] = []
+        for score in found.scores:
+            if score.value is None:
+                scores.append(None)
+                continue
+            way = way_of(score.name)
+            decided = deciding(way, found.values, compared)
+            scores.append(np.asarray(way.of(groups[:, decided])))
+    return Replicated(groups, tuple(scores))
+
+
+def _groups(found: Evaluation, counts: Replicates) -> FloatArray | None:
+    measure = found.measure
+    if measure.uses_lists:
+        sums = counts.list_sums.get((measure.label, None))
+        return None if sums is None else ratio_of(sums.value, sums.weight)
+    if not isinstance(measure.metric, GroupMetric) or measure.metric.value is None:
+        return None
+    return measure.metric.value.of(counts, measure.given).values
+
+
+def _single(name: Any, counts: Replicates) -> FloatArray | None:
+    measure = name.measure
+    if measure.uses_lists:
+        reading = name.aggregation.name if name.aggregation else None
+        sums = counts.list_sums.get((measure.label, reading))
+        return None if sums is None else ratio_of(sums.value[:, 0], sums.weight[:, 0])
+    value = measure.metric.value(counts.single, measure.given)
+    return None if isinstance(value, Reason) else np.asarray(value)
