@@ -131,7 +131,8 @@ def _succeeded(batch: str, result: "dg.ExecuteInProcessResult") -> Outcome:
         rows_accepted=_count(log, "dagster/row_count"),
         rows_rejected=_count(log, "rows_rejected"),
         scores=_count(history, "dagster/row_count"),
-        breaches=_count(history, "breaches"),
+        breaches=0 if history["gated"].value else _count(history, "breaches"),
+        gated=bool(history["gated"].value),
         revision=_count(history, "revision"),
         rules=_rules(result),
     )

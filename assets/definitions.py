@@ -5,6 +5,7 @@ from warnings import catch_warnings, simplefilter
 
 import dagster as dg
 
+from assets.alert_checks import alert_check
 from assets.counts import count_assets
 from assets.history import history_assets
 from assets.location import settings_file
@@ -42,7 +43,7 @@ def _definitions(file: Path) -> dg.Definitions:
             metric_assets(settings, batches),
             history_assets(settings, batches, metrics),
         ],
-        asset_checks=score_checks(settings, batches, metrics),
+        asset_checks=[*score_checks(settings, batches, metrics), alert_check(batches)],
         jobs=[job],
         schedules=[nightly(settings, job)],
         sensors=[record_failures],

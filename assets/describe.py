@@ -94,8 +94,9 @@ def score_numbers(rows: Sequence[Row]) -> Numbers:
 
 
 def verdict_counts(rows: Sequence[Row]) -> Numbers:
-    """How many scores are beyond their threshold, and how many have no value."""
+    """How many scores are beyond their threshold, rest on too little, and have no value."""
     return {
         "breaches": sum(row["status"] == "breach" for row in rows),
+        "insufficient": sum(row["status"] == "insufficient" for row in rows),
         "undefined": sum(row["value"] is None for row in rows),
     }

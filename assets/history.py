@@ -1,4 +1,4 @@
-"""The last step: scores join the history, and the copy that dashboards read is published once."""
+"""The last step: scores join the history, which is assessed and published once for all batches."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -19,9 +19,11 @@ from assets.left_out import (
 from assets.partitions import SINGLE_RUN
 from assets.resources import Audit
 from assets.stored import stored
+from pipeline.assess import assess
 from pipeline.batch import promote
+from pipeline.delivery import deliver
 from pipeline.errors import AuditError
-from pipeline.history import merge
+from pipeline.history import merge, newest_batch
 from pipeline.publish import VIEWS, publish
 from pipeline.settings import Settings
 from pipeline.store import store_of
@@ -91,13 +93,26 @@ def history_assets(
             )
         if len(gone) == len(keys):
             raise failure(gone, len(keys))
-        if DASHBOARD in selected:
-            try:
-                path = publish(audit.settings, context.log.info)
-            except AuditError as error:
-                raise dg.Failure(str(error)) from None
-            size = {"bytes": path.stat().st_size}
-            said[DASHBOARD] = {key: size for key in keys if key not in gone}
+        notify = by_schedule(context.run)
+        try:
+            if FAIRNESS_HISTORY in selected:
+                found = assess(
+                    audit.settings,
+                    list(said[FAIRNESS_HISTORY]),
+                    notify="newest" if notify else "none",
+                    waiting=context.log.info,
+                )
+                for key, numbers in said[FAIRNESS_HISTORY].items():
+                    numbers["gated"] = key in found.gated
+                if found.later:
+                    context.log.info(f"assessed anew: {', '.join(found.later)}")
+            if DASHBOARD in selected:
+                size = {"bytes": publish(audit.settings, context.log.info).stat().st_size}
+                said[DASHBOARD] = {key: size for key in keys if key not in gone}
+            if notify and newest_batch(audit.settings) in keys:
+                deliver(audit.settings, context.log.warning)
+        except AuditError as error:
+            raise dg.Failure(str(error)) from None
         for name, by_batch in said.items():
             if gone:
                 # An output would count for every batch of the run, also for those left out.
@@ -111,6 +126,11 @@ def history_assets(
             raise failure(gone, len(keys))
 
     return publish_history
+
+
+def by_schedule(run: dg.DagsterRun) -> bool:
+    """Whether a schedule started the run: people who start one look for themselves."""
+    return "dagster/schedule_name" in run.tags and "dagster/backfill" not in run.tags
 
 
 def into_history(settings: Settings, batch: str, work: str) -> dict[str, Any]:

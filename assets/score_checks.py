@@ -88,26 +88,28 @@ def binary_result(batch: str, graded: int) -> Finding:
 def verdict(score: ScoreName, limit: Threshold, batch: str, rows: Sequence[Row]) -> Finding:
     """One score on one batch, for every slice and attribute.
 
-    Fails on a breach anywhere, and where the whole batch has no value: what could not be measured
-    is not fair.  A slice without a value is listed, but fails nothing: small slices lack groups.
+    Fails on a breach anywhere, and where the whole batch has no value, or too little to tell: what
+    could not be shown is not fair.  Slices like that are listed, but fail nothing: small slices
+    lack groups.
     """
     breaches = [row for row in rows if row["status"] == "breach"]
-    undefined = [row for row in rows if row["status"] == "undefined"]
-    missing = [row for row in undefined if row["slice"] == WHOLE]
+    untold = [row for row in rows if row["status"] in ("undefined", "insufficient")]
+    missing = [row for row in untold if row["slice"] == WHOLE]
     return Finding(
         asset_of(score.measure.metric),
         score.slug,
         batch,
         passed=bool(rows) and not breaches and not missing,
-        description=_verdict_text(limit, rows, breaches, undefined),
+        description=_verdict_text(limit, rows, breaches, untold),
         metadata={
             "score": score.label,
             "threshold": _limit(limit),
             "judged": len(rows),
             "breaches": len(breaches),
-            "undefined": len(undefined),
+            "undefined": sum(row["status"] == "undefined" for row in untold),
+            "insufficient": sum(row["status"] == "insufficient" for row in untold),
             "breaching": table([_shown(row) for row in _worst_first(score, breaches)]),
-            "without_value": table([_shown(row) for row in undefined]),
+            "untold": table([_shown(row) for row in untold]),
         },
     )
 
@@ -125,17 +127,23 @@ def _worst_first(score: ScoreName, rows: Sequence[Row]) -> list[Row]:
 
 
 def _verdict_text(
-    limit: Threshold, rows: Sequence[Row], breaches: Sequence[Row], undefined: Sequence[Row]
+    limit: Threshold, rows: Sequence[Row], breaches: Sequence[Row], untold: Sequence[Row]
 ) -> str:
     if not rows:
         return "The score was not computed for the batch."
-    said = [f"{len(rows) - len(breaches) - len(undefined)} of {len(rows)} are at {_limit(limit)}"]
+    said = [f"{len(rows) - len(breaches) - len(untold)} of {len(rows)} are at {_limit(limit)}"]
     if breaches:
         where = ", ".join(sorted({row["attribute"] or "no attribute" for row in breaches}))
         said.append(f"{len(breaches)} are not ({where})")
-    for reason, same in groupby(sorted(row["reason"] for row in undefined)):
-        said.append(f"{len(list(same))} have no value ({reason})")
+    for (what, why), same in groupby(sorted(map(_why, untold))):
+        said.append(f"{len(list(same))} {what} ({why})")
     return "; ".join(said) + "."
+
+
+def _why(row: Row) -> tuple[str, str]:
+    if row["status"] == "undefined":
+        return "have no value", row["reason"]
+    return "rest on too little", row["status_reason"]
 
 
 def _shown(row: Row) -> dict[str, Any]:
@@ -144,6 +152,8 @@ def _shown(row: Row) -> dict[str, Any]:
         "slice_value": row["slice_value"],
         "attribute": row["attribute"] or "",
         "value": row["value"],
+        "lower": row["lower"],
+        "upper": row["upper"],
         "worst_group": row["worst_group"] or "",
-        "reason": row["reason"] or "",
+        "reason": row["reason"] or row["status_reason"] or "",
     }

@@ -23,14 +23,15 @@ from metrics.parameters import text_of
 from pipeline.catalogue import bad_side, columns_of, values_of
 from pipeline.publish import VIEWS
 from pipeline.settings import Settings
+from pipeline.verdicts import Cause
 from schemas.columns import Column, Table
 from schemas.offenders import row_rules
 from schemas.rules import LOGGED, QUERY_ID, list_rules, ranking_log
-from schemas.tables import BATCH_TABLES, HISTORY_TABLES
+from schemas.tables import BATCH_TABLES, HISTORY_TABLES, bucket_counts
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = tuple(
-    ROOT / "docs" / f"{name}.md" for name in ("metrics", "tables", "settings", "operations")
+    ROOT / "docs" / f"{name}.md" for name in ("metrics", "tables", "settings", "operations", "evidence")
 )
 _PART = re.compile(r"(<!-- derived: (?P<name>[\w-]+) -->\n).*?(<!-- /derived -->)", re.DOTALL)
 
@@ -187,6 +188,11 @@ def reasons() -> str:
     return grid(("reason", "meaning"), ((code(reason.value), reason.text) for reason in Reason))
 
 
+def causes() -> str:
+    """One line per cause of an insufficient verdict."""
+    return grid(("status_reason", "meaning"), ((code(cause.value), cause.text) for cause in Cause))
+
+
 # -- tables
 
 
@@ -243,6 +249,10 @@ def batch_tables() -> str:
     """Every table of a batch file; those that the history has too are only named."""
     log = ranking_log((), ())
     sections = [_described(log, []) + "\n\nOne more column per slice and per attribute, all text."]
+    sections.append(
+        _described(bucket_counts((), ()), [])
+        + "\n\nOne more column per slice and per attribute, named with '=' in front."
+    )
     known = []
     for table in BATCH_TABLES:
         likes = ((other, _extends(other, table)) for other in HISTORY_TABLES)
@@ -258,7 +268,8 @@ def batch_tables() -> str:
 
 
 ADDED_BY_VIEWS = {
-    "label": Column("label", "VARCHAR", "metric and aggregation as printed: EXP.MinMaxRatio")
+    "label": Column("label", "VARCHAR", "metric and aggregation as printed: EXP.MinMaxRatio"),
+    "release": Column("release", "VARCHAR", "what was marked last, at or before the batch", True),
 }
 """Columns that views have besides those of the tables they read."""
 
@@ -502,6 +513,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "aggregations": aggregations,
     "ranges": ranges,
     "reasons": reasons,
+    "causes": causes,
     "history-tables": history_tables,
     "batch-tables": batch_tables,
     "views": views,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ class _Watched(Counts):
         return super().total(column, weight)
 
 
+@lru_cache(maxsize=1024)
 def asked(measure: Measure, depth: int) -> Asked:
     """What ``measure`` asks of counts whose lists have ranks 1..``depth``."""
     counts = _two_groups(measure, depth)

@@ -18,6 +18,7 @@ import duckdb
 from metrics import Measure, Reason
 from pipeline import scoring
 from pipeline.errors import AuditError, DataRefused, NoData
+from pipeline.evidence import Evidence
 from pipeline.files import batch_files, file_digest, input_hash, items_path
 from pipeline.ingest import BatchRefused, Ingested, ingest
 from pipeline.measure import measure
@@ -253,7 +254,8 @@ def score_batch(
         )
         stored = scoring.StoredCounts(connection, DATABASE)
         found = scoring.scored(stored, settings, wanted)
-        scores, groups = scoring.rows_of(found, stored, settings, batch, stamp)
+        evidence = Evidence(connection, DATABASE, settings, wanted)
+        scores, groups = scoring.rows_of(found, stored, settings, batch, stamp, evidence)
         create(connection, DATABASE, FAIRNESS_HISTORY, GROUP_HISTORY)
         with transaction(connection):
             scoring.write_scores(connection, DATABASE, scores, groups, wanted)

@@ -5,7 +5,9 @@ Heavy imports happen inside commands, so that help answers at once.
 
 import click
 
+from pipeline.cli_alerts import alerts, assess, mark
 from pipeline.cli_compare import compare
+from pipeline.cli_explain import explain
 from pipeline.cli_files import check, metrics, score
 from pipeline.cli_generate import generate
 from pipeline.cli_store import backfill, history, publish, run
@@ -31,12 +33,26 @@ def _version(context: click.Context, option: click.Parameter, asked: bool) -> No
 def main() -> None:
     """Audit the fairness of rankings, batch after batch.
 
-    Exit codes: 0 done, 2 usage or settings, 3 data refused, 4 no data for the batch, 5 a threshold
+    Exit codes: 0 done, 2 usage or settings, 3 data refused, 4 no data for the batch, 5 what
     is passed under --fail-on, 75 store busy, 1 anything else.
     """
 
 
-for command in (run, backfill, history, publish, score, check, compare, metrics, generate):
+for command in (
+    run,
+    backfill,
+    history,
+    alerts,
+    mark,
+    assess,
+    publish,
+    score,
+    check,
+    compare,
+    explain,
+    metrics,
+    generate,
+):
     main.add_command(command)
 
 

@@ -70,6 +70,7 @@ def _file_settings(
     type=click.Choice(["appearances", "catalogue"]),
     help="What group sizes count: rows, or items of the item table.",
 )
+@click.option("--intervals", is_flag=True, help="Say how sure each number is.")
 @CONFIG
 @JSON
 @QUIET
@@ -84,6 +85,7 @@ def score(
     p: float | None,
     decay: float | None,
     denominator: str | None,
+    intervals: bool,
     config: Path | None,
     as_json: bool,
     quiet: bool,
@@ -92,7 +94,7 @@ def score(
     from metrics import LabelError
     from pipeline import summary
     from pipeline.errors import SettingsError
-    from pipeline.quick import as_document, measures_for, score_files
+    from pipeline.quick import NO_EVIDENCE, as_document, measures_for, score_files
     from pipeline.rejects import counted, rule_lines
 
     try:
@@ -100,7 +102,10 @@ def score(
     except (LabelError, ValueError) as error:
         raise SettingsError(str(error)) from None
     labels = [measure.label for measure in measures]
-    settings, items = _file_settings(config, files, items, attributes, slices, metrics=labels)
+    more: dict[str, Any] = {"metrics": labels}
+    if not intervals:
+        more["evidence"] = NO_EVIDENCE
+    settings, items = _file_settings(config, files, items, attributes, slices, **more)
     found = score_files(settings, list(files), items)
     document = as_document(found)
     if as_json:
@@ -112,7 +117,8 @@ def score(
     out.print(f"{read}{rejected}")
     for line in (*found.ingested.notes, *rule_lines(found.ingested.rules)):
         out.print(summary.printable(f"  {line}"))
-    summary.print_scores(out, found.scores, columns=summary.SCORE_COLUMNS)
+    columns = summary.SCORE_COLUMNS if not intervals else summary.INTERVAL_COLUMNS
+    summary.print_scores(out, found.scores, columns=columns)
 
 
 def _readable(files: tuple[Path, ...], items: Path | None) -> None:

@@ -24,19 +24,36 @@ _FROM_COUNTS = click.option(
     "--from-counts", is_flag=True, help="Score stored counts again; read no logs."
 )
 _FAIL_ON = click.option(
-    "--fail-on", type=click.Choice(["breach"]), help="Exit 5 when a score breaches."
+    "--fail-on",
+    type=click.Choice(["breach", "shift", "gate"]),
+    multiple=True,
+    help="Exit 5 on breaches, shifts, failed gates; may be repeated.",
 )
+_NOTIFY = "Send new alerts, as `notify` in the settings says"
 _MOST_LINES = 400
 """Lines of a table that a person may still read."""
 
 
-def _end(outcomes: Iterable[Any], found: list[Any], *, fail_on: str | None) -> int:
+def _noticed(settings: Any, batches: list[str]) -> dict[str, int]:
+    """How many findings of each kind that --fail-on knows there are in ``batches``."""
+    from pipeline.alerts import alerts, gated_batches
+    from pipeline.history import breaches
+
+    seen = alerts(settings, batches=batches)
+    return {
+        "breach": len(breaches(settings, batches)),
+        "shift": sum(row["kind"] == "shift" for row in seen),
+        "gate": len(gated_batches(settings, batches)),
+    }
+
+
+def _end(outcomes: Iterable[Any], found: dict[str, int], *, fail_on: tuple[str, ...]) -> int:
     """The exit code of some batches: the gravest first."""
     codes = {outcome.exit_code for outcome in outcomes}
     for error in (AuditError, StoreBusy, SettingsError, DataRefused):
         if error.exit_code in codes:
             return error.exit_code
-    if fail_on and found:
+    if any(found[kind] for kind in fail_on):
         return GateFailed.exit_code
     return NoData.exit_code if NoData.exit_code in codes else 0
 
@@ -45,7 +62,7 @@ def _outcome(outcome: Any) -> dict[str, Any]:
     return {
         name: value
         for name, value in outcome.__dict__.items()
-        if name not in ("rules", "exit_code")
+        if name not in ("rules", "assessed", "exit_code")
     } | {"rules": {rule.rule: rule.rows for rule in outcome.rules}}
 
 
@@ -55,6 +72,7 @@ def _outcome(outcome: Any) -> dict[str, Any]:
 @_FORCE
 @_FROM_COUNTS
 @_FAIL_ON
+@click.option("--notify/--no-notify", default=True, help=f"{_NOTIFY} [yes, for the newest batch].")
 @JSON
 @QUIET
 @reports_errors
@@ -63,23 +81,31 @@ def run(
     config: Path | None,
     force: bool,
     from_counts: bool,
-    fail_on: str | None,
+    fail_on: tuple[str, ...],
+    notify: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Audit one batch: ingest, measure, score, merge, publish."""
+    """Audit one batch: ingest, measure, score, merge, assess, publish."""
     settings = settings_of(config)
     from pipeline import summary
-    from pipeline.history import breaches
+    from pipeline.alerts import alerts
+    from pipeline.delivery import deliver
+    from pipeline.history import breaches, newest_batch
     from pipeline.publish import publish
     from pipeline.run import run_batch
     from pipeline.store import store_of
 
     out = summary.console(quiet=quiet)
-    busy = summary.console(stderr=True, quiet=quiet)
-    outcome = run_batch(settings, batch, force=force, from_counts=from_counts, waiting=busy.print)
-    if outcome.status != "unchanged" or not store_of(settings).dashboard.exists():
-        publish(settings, busy.print)
+    tell = summary.telling(quiet=quiet)
+    outcome = run_batch(
+        settings, batch, force=force, from_counts=from_counts, notify=notify, waiting=tell
+    )
+    current = outcome.status == "unchanged" and not outcome.assessed
+    if not current or not store_of(settings).dashboard.exists():
+        publish(settings, tell)
+    if notify and batch == newest_batch(settings):
+        deliver(settings, tell)
     found = breaches(settings, [batch])
     if outcome.status in ("no_data", "refused", "failed"):
         click.echo(f"rankaudit: {safe(f'{batch}: {outcome.message}')}", err=True)
@@ -90,9 +116,11 @@ def run(
         if found:
             out.print()
             summary.print_scores(out, found, "Beyond their thresholds")
+        summary.print_alerts(out, alerts(settings, batches=[batch]), "Alerts seen in the batch")
+    noticed = _noticed(settings, [batch])
     if as_json:
         click.echo(json.dumps({**_outcome(outcome), "breaches": len(found)}))
-    sys.exit(_end([outcome], found, fail_on=fail_on))
+    sys.exit(_end([outcome], noticed, fail_on=fail_on))
 
 
 @click.command()
@@ -103,6 +131,7 @@ def run(
 @_FORCE
 @_FROM_COUNTS
 @_FAIL_ON
+@click.option("--notify/--no-notify", default=False, help=f"{_NOTIFY} [no].")
 @JSON
 @QUIET
 @reports_errors
@@ -113,7 +142,8 @@ def backfill(
     jobs: int,
     force: bool,
     from_counts: bool,
-    fail_on: str | None,
+    fail_on: tuple[str, ...],
+    notify: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -122,7 +152,6 @@ def backfill(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from pipeline import summary
-    from pipeline.history import breaches
     from pipeline.run import backfill as run_backfill
     from pipeline.run import days
 
@@ -131,6 +160,7 @@ def backfill(
     keys = days(first.date(), last.date())
     out = summary.console(quiet=quiet)
     outcomes = []
+    assessed: list[Any] = []
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -145,20 +175,25 @@ def backfill(
             jobs=jobs,
             force=force,
             from_counts=from_counts,
-            waiting=progress.console.print,
+            notify=notify,
+            waiting=lambda text: progress.console.print(summary.printable(text)),
+            assessed=assessed.append,
         ):
             outcomes.append(outcome)
             out.print(summary.batch_line(outcome))
             for line in summary.details(outcome):
                 out.print(line)
             progress.advance(task)
+    later = [batch for found in assessed for batch in found.later]
     if not quiet:
+        for line in summary.later_lines(later):
+            out.print(line)
         summary.closing(settings, outcomes)
-    found = breaches(settings, keys)
+    noticed = _noticed(settings, keys)
     if as_json:
-        document = {"batches": [_outcome(each) for each in outcomes], "breaches": len(found)}
-        click.echo(json.dumps(document))
-    code = _end(outcomes, found, fail_on=fail_on)
+        document = {"batches": [_outcome(each) for each in outcomes], "later": later}
+        click.echo(json.dumps({**document, "breaches": noticed["breach"]}))
+    code = _end(outcomes, noticed, fail_on=fail_on)
     # Days without logs are gaps that the history shows; they do not fail a backfill.
     some_done = any(outcome.exit_code == 0 for outcome in outcomes)
     sys.exit(0 if code == NoData.exit_code and some_done else code)
@@ -171,7 +206,7 @@ def backfill(
 @click.option("--slice", "part", help="Slice column, or 'all' for whole batches.")
 @click.option("--attribute", help="Attribute.")
 @click.option("--metric", help="Metric or score label, as in EXP.MinMaxRatio.")
-@click.option("--status", help="ok, breach, undefined or not_judged.")
+@click.option("--status", help="ok, breach, insufficient, undefined, gated or not_judged.")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "jsonl"]), default="table")
 @click.option("--out", type=FILE, help="Write to a file instead of the terminal.")
 @CONFIG

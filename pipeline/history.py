@@ -12,7 +12,8 @@ from pipeline.batch import DATABASE, info, now
 from pipeline.errors import AuditError
 from pipeline.settings import Settings
 from pipeline.store import Tell, attach, create, session, store_of, transaction
-from schemas.columns import quoted
+from schemas.assessments import ASSESSMENTS
+from schemas.columns import Table, quoted
 from schemas.tables import (
     BATCHES,
     COUNTS_OF_HISTORY,
@@ -23,6 +24,8 @@ from schemas.tables import (
 )
 
 HISTORY_DATABASE = "history"
+_BEGINS_AS = {"verdict": "status", "verdict_reason": "status_reason"}
+"""Columns of a newer version that begin as a copy of an older one."""
 Row = dict[str, Any]
 Manifest = dict[str, Row]
 
@@ -60,10 +63,20 @@ def open_history(
         connection.close()
 
 
+def has_table(connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
+    """Whether the history has ``table``: one of an older version, opened for reading, may not."""
+    rows = connection.execute(
+        "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?",
+        [HISTORY_DATABASE, table.name],
+    ).fetchall()
+    return bool(rows)
+
+
 def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
     """Create what the history lacks: all tables at first, later the columns of newer versions.
 
-    An added column is null in rows that were written before it.
+    An added column is null in rows that were written before it, or a copy where it names what
+    another column used to say.
     """
     there: dict[str, set[str]] = {}
     for table, column in connection.execute(
@@ -81,6 +94,17 @@ def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
                     f"ALTER TABLE {HISTORY_DATABASE}.{wanted.name} "
                     f"ADD COLUMN {quoted(added.name)} {added.type}"
                 )
+                if added.name in _BEGINS_AS:
+                    connection.execute(
+                        f"UPDATE {HISTORY_DATABASE}.{wanted.name} "
+                        f"SET {quoted(added.name)} = {_BEGINS_AS[added.name]}"
+                    )
+
+
+def newest_batch(settings: Settings) -> str | None:
+    """The last batch, by key, that has scores; None without any."""
+    done = [batch for batch, row in manifest(settings).items() if row["revision"]]
+    return max(done, default=None)
 
 
 def manifest(settings: Settings) -> Manifest:
@@ -161,10 +185,11 @@ def merge(
                     f"SELECT {columns}, ? FROM {HISTORY_DATABASE}.{table.name} WHERE batch = ?",
                     [now(), batch],
                 )
-                _replace(connection, batch, table.name, f"SELECT *, {revision + 1} AS revision")
+                _replace(connection, batch, table.name, f"SELECT *, {_added(table, revision + 1)}")
             for table in COUNTS_OF_HISTORY:
                 _replace(connection, batch, table.name, "SELECT *, ? AS batch", batch)
             _write_manifest(connection, {**new, "revision": revision + 1})
+            due_again(connection, "batch = ?", batch)
         _read_back(connection, batch, new["run_id"], scores)
         connection.execute(f"CHECKPOINT {HISTORY_DATABASE}")
     return Merged(revision + 1, changed=True, scores=scores)
@@ -178,6 +203,20 @@ def _replace(
         f"INSERT INTO {HISTORY_DATABASE}.{name} BY NAME {select} FROM {DATABASE}.{name}",
         list(values),
     )
+
+
+def due_again(connection: duckdb.DuckDBPyConnection, where: str, *values: Any) -> None:
+    """Note that assessments of some batches no longer stand, within a transaction."""
+    connection.execute(
+        f"UPDATE {HISTORY_DATABASE}.{ASSESSMENTS.name} SET assessed_at = NULL WHERE {where}",
+        list(values),
+    )
+
+
+def _added(table: Table, revision: int) -> str:
+    """What the history says about rows of ``table`` beside what the batch file says."""
+    copies = [f"{was} AS {name}" for name, was in _BEGINS_AS.items() if name in table.names]
+    return ", ".join([f"{revision} AS revision", *copies])
 
 
 def _count(connection: duckdb.DuckDBPyConnection, table: str, batch: str) -> int:
@@ -226,7 +265,7 @@ def breaches(settings: Settings, batches: Sequence[str]) -> list[Row]:
 
 
 def verdicts(settings: Settings, batches: Sequence[str]) -> dict[str, int]:
-    """How many scores have each status; undefined ones of whole batches only.
+    """How many scores have each status; where nothing can be told, of whole batches only.
 
     Small slices lack groups every day, which is no news.
     """
@@ -235,7 +274,8 @@ def verdicts(settings: Settings, batches: Sequence[str]) -> dict[str, int]:
     with open_history(settings, read_only=True) as connection:
         rows = connection.execute(
             f"SELECT status, count(*) FROM {HISTORY_DATABASE}.fairness_history "
-            "WHERE (slice = ? OR status <> 'undefined') AND list_contains(?, batch) "
+            "WHERE (slice = ? OR status NOT IN ('undefined', 'insufficient')) "
+            "AND list_contains(?, batch) "
             "GROUP BY status",
             [WHOLE, list(batches)],
         ).fetchall()

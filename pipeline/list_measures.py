@@ -16,14 +16,14 @@ import pyarrow
 from metrics import UNIT, UNKNOWN, WHOLE, Grouping, Measure, PerList, Rankings
 from metrics.terms import Given
 from metrics.weights import FloatArray, IntArray, Weight
+from pipeline.buckets import BucketTotals
 from pipeline.errors import AuditError
-from pipeline.fragments import scaled, structs
+from pipeline.fragments import bucket_of, scaled, structs
 from pipeline.lists import CHUNK_ROWS, LIST_COLUMNS, Chunk, chunks_of
 from pipeline.settings import JOIN, Settings
 from pipeline.staging import group_of
 from pipeline.version import code_version
-from schemas.columns import internal, literal, quoted
-from schemas.tables import LIST_STATS
+from schemas.columns import Table, internal, literal, quoted
 
 _DENSE_CELLS = 4_000_000
 """Most cells of a table of lists by groups that is held at a time."""
@@ -51,6 +51,7 @@ def basis(settings: Settings, measure: Measure, attribute: str | None) -> str:
 class _Sums:
     """Exact sums over lists, by slice and group."""
 
+    buckets: BucketTotals[tuple[Any, ...]] = field(default_factory=BucketTotals)
     lists: dict[tuple[Any, ...], int] = field(default_factory=dict)
     value: dict[tuple[Any, ...], int] = field(default_factory=dict)
     weight: dict[tuple[Any, ...], int] = field(default_factory=dict)
@@ -66,6 +67,10 @@ class _Cells:
 
     code: IntArray
     parts: Sequence[Part]
+
+    def keys(self, names: Sequence[str | None]) -> list[tuple[Part, str | None]]:
+        """Slice and group of each cell, where a list has one cell per group of ``names``."""
+        return [(part, name) for part in self.parts for name in names]
 
 
 def scaled_sums(values: FloatArray, cell: IntArray, cells: int) -> list[int]:
@@ -110,8 +115,8 @@ class ListMeasuring:
         self.names = {name: self._group_names(name) for name in self.attributes}
         self.sums: dict[tuple[Measure, str | None, str | None], _Sums] = {}
 
-    def rows(self) -> list[Row]:
-        """Rows of list_stats."""
+    def run(self) -> None:
+        """Compute all lists."""
         in_lists = [each for each in self.measures if each.metric.by_query is None]
         if in_lists:
             for chunk in self._chunks():
@@ -119,7 +124,6 @@ class ListMeasuring:
         for weight, given, measures in self._by_weight():
             for chunk in self._queries(weight, given):
                 self._add(measures, chunk, [_queried(chunk)])
-        return list(self._stored())
 
     def _chunks(self) -> Iterator[Chunk]:
         slices = "".join(f", {internal(name)}" for name in self.settings.slices)
@@ -130,11 +134,11 @@ class ListMeasuring:
         most = max(map(len, self.names.values()), default=1)
         self.connection.execute(
             "CREATE OR REPLACE TEMP TABLE list_numbers AS "
-            "SELECT list_id, row_number() OVER () AS list FROM lists"
+            "SELECT list_id, bucket, row_number() OVER () AS list FROM lists"
         )
         yield from chunks_of(
             self.connection,
-            f"SELECT list, {', '.join(LIST_COLUMNS)}{slices}{groups} "
+            f"SELECT list, bucket, {', '.join(LIST_COLUMNS)}{slices}{groups} "
             f"FROM {self.log} JOIN list_numbers USING (list_id) ORDER BY list, position",
             relevant_from=self.settings.relevant_from,
             chunk_rows=min(CHUNK_ROWS, max(4096, _DENSE_CELLS // most)),
@@ -186,6 +190,7 @@ class ListMeasuring:
         yield from chunks_of(
             self.connection,
             f"SELECT dense_rank() OVER (ORDER BY {key}) AS list, slice, slice_value, "
+            f"{bucket_of('query_id')} AS bucket, "
             "row_number() OVER (PARTITION BY slice, slice_value, query_id ORDER BY item_id) "
             f"AS rank, relevance, weight / {float(UNIT)!r} / lists AS exposure "
             f"FROM (SELECT {key}, item_id, sum(weight)::DOUBLE AS weight, "
@@ -227,11 +232,12 @@ class ListMeasuring:
     def _add(self, measures: Sequence[Measure], chunk: Chunk, slices: Sequence[_Cells]) -> None:
         """Add what the lists of a chunk are worth to the sums."""
         plain = [measure for measure in measures if not measure.metric.grouped]
-        self._evaluate(plain, None, chunk.lists, slices)
+        bucket = chunk.rows["bucket"].to_numpy()[chunk.lists.starts]
+        self._evaluate(plain, None, chunk.lists, slices, bucket)
         grouped = [measure for measure in measures if measure.metric.grouped]
         for attribute in self.attributes if grouped else ():
             lists = replace(chunk.lists, grouping=self._grouping(chunk, attribute))
-            self._evaluate(grouped, attribute, lists, slices)
+            self._evaluate(grouped, attribute, lists, slices, bucket)
 
     def _evaluate(
         self,
@@ -239,31 +245,53 @@ class ListMeasuring:
         attribute: str | None,
         lists: Rankings,
         slices: Sequence[_Cells],
+        bucket: IntArray,
     ) -> None:
         for measure in measures:
             for reading, function in measure.list_functions.items():
                 found = function(lists, measure.given)
                 sums = self.sums.setdefault((measure, reading, attribute), _Sums())
                 groups = self.names[attribute] if measure.metric.per_group and attribute else None
-                _sum_up(measure, sums, found, groups, slices)
+                _sum_up(measure, sums, found, groups, slices, bucket)
 
-    def _stored(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Row]:
+        """Rows of list_stats."""
         for (measure, reading, attribute), sums in self.sums.items():
             # Where no list has a value, one row still says that all were looked at.
             sums.add(((WHOLE, WHOLE), None), 0, 0, 0)
             for (part, group), lists in sums.lists.items():
                 yield {
-                    "slice": part[0],
-                    "slice_value": part[1],
-                    "attribute": attribute,
-                    "metric": measure.label,
-                    "reading": reading,
-                    "group_value": group,
-                    "basis": basis(self.settings, measure, attribute),
+                    **self._about(measure, reading, attribute, part, group),
                     "lists": lists,
                     "value_sum": sums.value[part, group],
                     "weight_sum": sums.weight[part, group],
                 }
+
+    def bucket_rows(self) -> Iterator[Row]:
+        """Rows of bucket_sums."""
+        for (measure, reading, attribute), sums in self.sums.items():
+            for (part, group), buckets, value, weight in sums.buckets.totals():
+                about = self._about(measure, reading, attribute, part, group)
+                for statistic, found in (("value", value), ("weight", weight)):
+                    yield {**about, "statistic": statistic, "buckets": buckets, "sums": found}
+
+    def _about(
+        self,
+        measure: Measure,
+        reading: str | None,
+        attribute: str | None,
+        part: Part,
+        group: str | None,
+    ) -> Row:
+        return {
+            "slice": part[0],
+            "slice_value": part[1],
+            "attribute": attribute,
+            "metric": measure.label,
+            "reading": reading,
+            "group_value": group,
+            "basis": basis(self.settings, measure, attribute),
+        }
 
 
 def _sum_up(
@@ -272,6 +300,7 @@ def _sum_up(
     found: PerList,
     groups: Sequence[str] | None,
     slices: Sequence[_Cells],
+    bucket: IntArray,
 ) -> None:
     """Add the numbers of some lists to ``sums``, under (slice, group)."""
     names: Sequence[str | None] = (None,) if groups is None else groups
@@ -287,15 +316,16 @@ def _sum_up(
     values, weights = value[which, group], weight[which, group]
     for table in slices:
         cell = table.code[which] * len(names) + group
-        cells = len(table.parts) * len(names)
+        keys = table.keys(names)
+        cells = len(keys)
+        sums.buckets.add(keys, cell, bucket[which], values, weights)
         lists = np.bincount(cell, minlength=cells)
         totals = scaled_sums(values, cell, cells)
         # Most lists weigh 1 each, and counting them has just been done.
         plain = found.weight is None
         whole = [n * UNIT for n in lists.tolist()] if plain else scaled_sums(weights, cell, cells)
         for at in np.flatnonzero(lists).tolist():
-            key = (table.parts[at // len(names)], names[at % len(names)])
-            sums.add(key, int(lists[at]), totals[at], whole[at])
+            sums.add(keys[at], int(lists[at]), totals[at], whole[at])
 
 
 def _queried(chunk: Chunk) -> _Cells:
@@ -325,6 +355,6 @@ def _shares(names: Sequence[str], sizes: Mapping[str, float]) -> FloatArray | No
     return shares
 
 
-def table_of(rows: Sequence[Row]) -> pyarrow.Table:
-    """Rows of list_stats as Arrow."""
-    return pyarrow.Table.from_pylist(list(rows), schema=LIST_STATS.arrow)
+def arrow_of(table: Table, rows: Iterable[Row]) -> pyarrow.Table:
+    """Rows of ``table`` as Arrow."""
+    return pyarrow.Table.from_pylist(list(rows), schema=table.arrow)

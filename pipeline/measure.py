@@ -12,28 +12,35 @@ import duckdb
 import numpy as np
 import pyarrow
 
-from metrics import PREFIX_UNIT, UNIT, WHOLE
+from metrics import PREFIX_UNIT, UNIT
 from metrics.fairness.prefixes import SMOOTHED_ZERO, SMOOTHING, TERMS, steps, tails
 from metrics.weights import exposure_at
-from pipeline.fragments import scaled, structs
-from pipeline.list_measures import ListMeasuring, table_of
+from pipeline.counting import Counting, attribute_structs
+from pipeline.fragments import bucket_of, scaled
+from pipeline.list_measures import ListMeasuring, arrow_of
+from pipeline.mixes import fill_mixes, sample_lists
 from pipeline.settings import JOIN, Settings
 from pipeline.staging import group_of
 from pipeline.store import create, transaction
-from schemas.columns import Table, internal, literal, quoted
+from schemas.columns import internal, literal, quoted
 from schemas.offenders import passes
 from schemas.rules import BINARY, LOGGED, POSITION, SCORE
 from schemas.tables import (
+    BUCKET_SUMS,
     ITEM_GAPS,
     ITEM_STATS,
     LIST_STATS,
     MEASURED,
+    MODEL_VERSIONS,
     PAIR_STATS,
     PREFIX_STATS,
     RANK_COUNTS,
     SLICE_COUNTS,
+    bucket_counts,
 )
 
+PREFIX_STATISTICS = {"entropy": "entropy", "share": "share", "own": "divergence"}
+"""Fields of PrefixCounts, and the columns they are summed from."""
 _IS_BINARY = " AND ".join(passes(check, "relevance") for check in BINARY.checks)
 
 
@@ -89,32 +96,8 @@ def _register_positions(connection: duckdb.DuckDBPyConnection, depth: int) -> No
         connection.unregister(f"{name}_frame")
 
 
-class _Measuring:
+class _Measuring(Counting):
     """The statements that fill the count tables of one batch."""
-
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, settings: Settings, database: str
-    ) -> None:
-        self.connection = connection
-        self.settings = settings
-        self.database = quoted(database)
-        self.log = "accepted"
-        pairs = [(literal(WHOLE), literal(WHOLE))]
-        pairs += [(literal(name), internal(name)) for name in settings.slices]
-        self.slices = structs("slice", "slice_value", pairs)
-
-    def _fill(self, table: Table, query: str) -> None:
-        self.connection.execute(
-            f"INSERT INTO {self.database}.{quoted(table.name)} BY NAME "
-            f"SELECT {table.column_list} FROM ({query}) ORDER BY ALL"
-        )
-
-    def _by_slice(self, source: str, columns: str, where: str = "true") -> str:
-        """Rows of ``source`` once per slice they belong to, with ``slice`` and ``slice_value``."""
-        return (
-            f"SELECT * EXCLUDE (s), s.slice AS slice, s.slice_value AS slice_value FROM "
-            f"(SELECT {columns}, unnest({self.slices}) AS s FROM {source} WHERE {where})"
-        )
 
     def rows(self) -> None:
         """The ranking log under names that no statement here uses for anything else."""
@@ -140,47 +123,59 @@ class _Measuring:
         counted = ", ".join(f"count({column}) AS {name}" for name, column in known.items())
         self.connection.execute(
             f"CREATE OR REPLACE TEMP TABLE lists AS SELECT list_id, count(*) AS n, "
-            f"any_value(query_id) AS query_id, sum(exposure) AS exposure, sum({scaled('relevance', UNIT)}) AS relevance, "
+            "any_value(query_id) AS query_id, any_value(model_version) AS model_version, "
+            f"{bucket_of('any_value(query_id)')} AS bucket, "
+            f"sum(exposure) AS exposure, sum({scaled('relevance', UNIT)}) AS relevance, "
             f"{counted}{slices} "
             f"FROM {self.log} JOIN positions ON place = rank GROUP BY list_id"
         )
-        self._fill(
+        self.fill(
             SLICE_COUNTS,
             "SELECT slice, slice_value, count(*) AS lists, count(DISTINCT query_id) AS queries, "
             "sum(n)::BIGINT AS rows, "
             + ", ".join(f"sum({name})::BIGINT AS {name}" for name in known)
-            + f" FROM ({self._by_slice('lists', ', '.join(('n', 'query_id', *known)))}) GROUP BY ALL",
+            + f" FROM ({self.by_slice('lists', ', '.join(('query_id', 'n', *known)))}) "
+            "GROUP BY ALL",
+        )
+        self.fill_buckets(
+            self.by_slice("lists", "bucket, relevance"),
+            ("slice", "slice_value"),
+            {"lists": "count(*)", "share_lists": "count(*) FILTER (relevance > 0)"},
+        )
+        sample_lists(self)
+        self.fill(
+            MODEL_VERSIONS,
+            "SELECT model_version, count(*) AS lists FROM lists WHERE model_version IS NOT NULL "
+            "GROUP BY model_version",
         )
 
     def rank_counts(self) -> None:
-        """The rank histogram: one scan makes cells of all columns, the rest adds up cells."""
+        """The rank histogram: one scan makes cells by bucket, the rest adds up cells."""
         names = [*self.settings.slices, *self.settings.attribute_columns]
         keys = "".join(f"{internal(name)}, " for name in names)
-        cells = (
-            f"SELECT {keys}rank, count(*) AS rows, count(relevance) AS judged, "
+        table = bucket_counts(self.settings.slices, self.settings.attribute_columns)
+        self.connection.execute(f"DROP TABLE IF EXISTS {self.database}.{table.name}")
+        self.connection.execute(table.create(self.name))
+        self.fill(
+            table,
+            f"SELECT bucket, {keys}rank, count(*) AS rows, count(relevance) AS judged, "
             f"count(*) FILTER (NOT ({_IS_BINARY})) AS graded, "
             f"count(*) FILTER (relevance >= {self.settings.relevant_from!r}) AS relevant, "
             f"coalesce(sum({scaled('relevance', UNIT)}), 0) AS relevance_sum, "
             f"count(click) AS click_known, "
             f"coalesce(sum({scaled('click', UNIT)}), 0) AS click_sum "
-            f"FROM {self.log} GROUP BY ALL"
+            f"FROM {self.log} JOIN (SELECT list_id, bucket FROM lists) USING (list_id) "
+            "GROUP BY ALL",
         )
-        attributes = structs(
-            "attribute",
-            "group_value",
-            [
-                (literal(JOIN.join(each)), group_of(each, internal))
-                for each in self.settings.attributes
-            ],
-        )
+        attributes = attribute_structs(self.settings)
         sums = ", ".join(
             f"sum({name})::{column.type} AS {name}"
             for name, column in zip(RANK_COUNTS.names, RANK_COUNTS.columns, strict=True)
             if name not in RANK_COUNTS.key
         )
-        grouped = f"SELECT *, unnest({attributes}) AS g FROM ({cells})"
-        rows = self._by_slice(f"({grouped})", "*")
-        self._fill(
+        grouped = f"SELECT *, unnest({attributes}) AS g FROM {self.database}.{table.name}"
+        rows = self.by_slice(f"({grouped})", "*")
+        self.fill(
             RANK_COUNTS,
             f"SELECT slice, slice_value, g.attribute AS attribute, g.group_value AS group_value, "
             f"rank, {sums} FROM ({rows}) GROUP BY ALL",
@@ -209,9 +204,7 @@ class _Measuring:
             "JOIN positions AS above ON above.place = position - 1 "
             "JOIN ordinals USING (k) GROUP BY list_id, group_value"
         )
-        names = "".join(
-            f", lists.{internal(name)} AS {internal(name)}" for name in self.settings.slices
-        )
+        slices = self.lists_slices("lists")
         cross = (
             f"(share / {float(PREFIX_UNIT)!r} + {SMOOTHING!r}) * ln(own / length + {SMOOTHING!r}) "
             f"- {SMOOTHED_ZERO!r}"
@@ -222,32 +215,44 @@ class _Measuring:
             "length::HUGEINT * own - position_sum - (own::HUGEINT * (own - 1)) // 2 AS won, "
             # A list of one group diverges from its own mix by nothing, not by rounding.
             f"CASE WHEN own = length THEN 0 ELSE entropy - {scaled(cross, PREFIX_UNIT)} END "
-            f"AS divergence, query_id{names} "
+            f"AS divergence, query_id, bucket{slices} "
             f"FROM ({groups}) AS groups JOIN lists USING (list_id)"
         )
         name = literal(JOIN.join(attribute))
-        columns = "group_value, pairs, won, entropy, share, divergence, query_id"
+        columns = "group_value, pairs, won, entropy, share, divergence, query_id, bucket"
         won = scaled("won::DOUBLE / pairs::DOUBLE", UNIT)
-        self._fill(
+        self.fill(
             PAIR_STATS,
             f"SELECT slice, slice_value, {name} AS attribute, group_value, count(*) AS lists, "
             "sum(pairs)::HUGEINT AS pairs, sum(won)::HUGEINT AS won, "
             f"sum({won})::HUGEINT AS share_sum "
-            f"FROM ({self._by_slice('list_groups', columns, 'pairs > 0')}) GROUP BY ALL",
+            f"FROM ({self.by_slice('list_groups', columns, 'pairs > 0')}) GROUP BY ALL",
         )
-        self._fill(
+        self.fill(
             PREFIX_STATS,
             f"SELECT slice, slice_value, {name} AS attribute, group_value, count(*) AS lists, "
-            "count(DISTINCT query_id) AS queries, sum(entropy)::HUGEINT AS entropy_sum, sum(share)::HUGEINT AS share_sum, "
-            "sum(divergence)::HUGEINT AS own_sum "
-            f"FROM ({self._by_slice('list_groups', columns)}) GROUP BY ALL",
+            "count(DISTINCT query_id) AS queries, sum(entropy)::HUGEINT AS entropy_sum, "
+            "sum(share)::HUGEINT AS share_sum, sum(divergence)::HUGEINT AS own_sum "
+            f"FROM ({self.by_slice('list_groups', columns)}) GROUP BY ALL",
         )
+        self.fill_buckets(
+            self.by_slice("list_groups", columns),
+            ("slice", "slice_value", "group_value"),
+            {
+                "pair_lists": "count(*) FILTER (pairs > 0)",
+                "pair_share": f"sum(CASE WHEN pairs > 0 THEN {won} ELSE 0 END) / {UNIT}",
+                **{
+                    name: f"sum({column}) / {PREFIX_UNIT}"
+                    for name, column in PREFIX_STATISTICS.items()
+                },
+            },
+            attribute=JOIN.join(attribute),
+        )
+        fill_mixes(self, JOIN.join(attribute))
 
     def items(self) -> None:
         """IAA: exposure and relevance of each item; then the sums of the gaps between them."""
-        slices = "".join(
-            f", lists.{internal(name)} AS {internal(name)}" for name in self.settings.slices
-        )
+        slices = self.lists_slices("lists")
         relevance = scaled("log.relevance", UNIT)
         shared = "lists.relevance > 0"
         exposure_share = scaled("positions.exposure / lists.exposure", UNIT)
@@ -255,24 +260,30 @@ class _Measuring:
         rows = (
             f"SELECT item_id, positions.exposure AS exposure, {relevance} AS relevance, "
             f"CASE WHEN {shared} THEN {exposure_share} ELSE 0 END AS exposure_share, "
-            f"CASE WHEN {shared} THEN {relevance_share} ELSE 0 END AS relevance_share{slices} "
+            f"CASE WHEN {shared} THEN {relevance_share} ELSE 0 END AS relevance_share, "
+            f"lists.bucket AS bucket{slices} "
             f"FROM {self.log} AS log JOIN lists USING (list_id) JOIN positions ON place = rank"
         )
-        columns = "item_id, exposure, relevance, exposure_share, relevance_share"
-        self._fill(
+        columns = "item_id, exposure, relevance, exposure_share, relevance_share, bucket"
+        self.fill(
             ITEM_STATS,
             "SELECT slice, slice_value, item_id, count(*) AS rows, "
             + ", ".join(
                 f"coalesce(sum({name}), 0)::HUGEINT AS {name}_sum"
                 for name in ("exposure", "relevance", "exposure_share", "relevance_share")
             )
-            + f" FROM ({self._by_slice(f'({rows})', columns)}) GROUP BY ALL",
+            + f" FROM ({self.by_slice(f'({rows})', columns)}) GROUP BY ALL",
+        )
+        self.connection.execute(
+            "CREATE OR REPLACE TEMP TABLE placed AS SELECT *, row_number() OVER "
+            "(PARTITION BY slice, slice_value ORDER BY exposure_sum, item_id) AS place "
+            f"FROM {self.database}.item_stats"
         )
         share_lists = (
             f"SELECT slice, slice_value, count(*) FILTER (relevance > 0) AS share_lists "
-            f"FROM ({self._by_slice('lists', 'relevance')}) GROUP BY ALL"
+            f"FROM ({self.by_slice('lists', 'relevance')}) GROUP BY ALL"
         )
-        self._fill(
+        self.fill(
             ITEM_GAPS,
             "SELECT slice, slice_value, count(*) AS items, "
             "sum(abs(exposure_sum - relevance_sum))::HUGEINT AS gap_sum, "
@@ -280,10 +291,22 @@ class _Measuring:
             "sum(abs(exposure_share_sum - relevance_share_sum))::HUGEINT AS share_gap_sum, "
             "sum(exposure_sum)::HUGEINT AS exposure_sum, "
             "sum(exposure_sum * place)::HUGEINT AS exposure_rank_sum "
-            "FROM (SELECT *, row_number() OVER "
-            "(PARTITION BY slice, slice_value ORDER BY exposure_sum) AS place "
-            f"FROM {self.database}.item_stats) JOIN ({share_lists}) USING (slice, slice_value) "
-            "GROUP BY ALL",
+            f"FROM placed JOIN ({share_lists}) USING (slice, slice_value) GROUP BY ALL",
+        )
+        # To first order: in every resample an item stays on its side of the gap, and in its place.
+        side = "sign(exposure_sum - relevance_sum)"
+        share_side = "sign(exposure_share_sum - relevance_share_sum)"
+        self.fill_buckets(
+            f"SELECT rows.*, {side} AS side, {share_side} AS share_side, place FROM "
+            f"({self.by_slice(f'({rows})', columns)}) AS rows "
+            "JOIN placed USING (slice, slice_value, item_id)",
+            ("slice", "slice_value"),
+            {
+                "gap": f"sum(side * (exposure - coalesce(relevance, 0))) / {UNIT}",
+                "share_gap": f"sum(share_side * (exposure_share - relevance_share)) / {UNIT}",
+                "exposure": f"sum(exposure) / {UNIT}",
+                "exposure_ranks": f"sum(exposure::HUGEINT * place) / {UNIT}",
+            },
         )
 
     def list_stats(self) -> None:
@@ -291,7 +314,9 @@ class _Measuring:
         wanted = [measure for measure in self.settings.measures if measure.uses_lists]
         if not wanted:
             return
-        rows = ListMeasuring(self.connection, self.settings, self.database, self.log, wanted).rows()
-        self.connection.register("list_rows", table_of(rows))
-        self._fill(LIST_STATS, "SELECT * FROM list_rows")
-        self.connection.unregister("list_rows")
+        measuring = ListMeasuring(self.connection, self.settings, self.database, self.log, wanted)
+        measuring.run()
+        for table, rows in ((LIST_STATS, measuring.rows()), (BUCKET_SUMS, measuring.bucket_rows())):
+            self.connection.register("list_rows", arrow_of(table, rows))
+            self.fill(table, "SELECT * FROM list_rows")
+            self.connection.unregister("list_rows")

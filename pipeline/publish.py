@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.assessing.past import LABEL
 from pipeline.history import HISTORY_DATABASE, open_history
 from pipeline.settings import Settings
 from pipeline.store import Tell, attach, describe, remove_database, replace_file, store_of
@@ -25,8 +26,12 @@ class View:
 VIEWS: tuple[View, ...] = (
     View(
         "v_history",
-        "Every current score; label is metric and aggregation as printed.",
-        "SELECT *, metric || coalesce('.' || aggregation, '') AS label FROM fairness_history",
+        "Every current score; label is metric and aggregation as printed, release what was "
+        "marked last.",
+        f"SELECT fairness_history.*, {LABEL} AS label, releases.text AS release "
+        "FROM fairness_history ASOF LEFT JOIN "
+        "(SELECT batch, string_agg(text, '; ' ORDER BY source, text) AS text FROM markers "
+        "GROUP BY batch) AS releases ON fairness_history.batch >= releases.batch",
     ),
     View("v_groups", "The value of every group behind the scores.", "FROM group_history"),
     View("v_batches", "The last attempt at each batch.", "FROM batches"),
@@ -36,6 +41,24 @@ VIEWS: tuple[View, ...] = (
         "FROM v_history WHERE batch = (SELECT max(batch) FROM fairness_history)",
     ),
     View("v_breaches", "Scores beyond their threshold.", "FROM v_history WHERE status = 'breach'"),
+    View(
+        "v_alerts",
+        "Every alert, open ones first and of these the newest; label is the score, or the gate.",
+        f"SELECT *, {LABEL} AS label FROM alerts "
+        "ORDER BY state <> 'open', opened DESC, slice <> 'all', alert",
+    ),
+    View(
+        "v_trends",
+        "Every followed score against the batches before it; label is the score.",
+        f"SELECT *, {LABEL} AS label FROM trends",
+    ),
+    View("v_gates", "What every gate says about every batch.", "FROM gates"),
+    View("v_markers", "Releases, the newest first.", "FROM markers ORDER BY batch DESC, source"),
+    View(
+        "v_change_points",
+        "Changes of level of scores of whole batches; label is the score.",
+        f"SELECT *, {LABEL} AS label FROM change_points",
+    ),
 )
 
 

@@ -19,6 +19,7 @@ import pyarrow
 from metrics import FAIRNESS, Measure, Metric, parse_measure, parse_measures
 from pipeline import scoring
 from pipeline.errors import DataRefused, SettingsError
+from pipeline.evidence import Evidence
 from pipeline.ingest import Ingested, ingest
 from pipeline.measure import measure
 from pipeline.readers import Source, open_sources
@@ -30,8 +31,12 @@ from schemas.tables import FAIRNESS_HISTORY, GROUP_HISTORY
 
 Frame: TypeAlias = pd.DataFrame | pyarrow.Table
 _STAMP = scoring.RunStamp("", "", "", "", datetime(1970, 1, 1))
-_OF_A_STORE = {"batch", "status", "lower", "upper", *_STAMP.__dict__}
+_OF_A_STORE = {"batch", "status", "status_reason", *_STAMP.__dict__}
 """Columns that say nothing of rows that belong to no batch."""
+NO_EVIDENCE = {"resamples": 0, "noise_draws": 0}
+"""Settings of evidence where nobody asks for any: it costs more than the scores."""
+_OF_INTERVALS = ("lower", "upper", "confidence", "seed")
+_OF_NOISE = ("expected", "noise_limit", "p_noise")
 _GUESSED_GROUPS = 20
 """Most values that a column may have to be taken for an attribute when none is named."""
 
@@ -148,7 +153,8 @@ def _scored(
     measure(connection, settings, "batch")
     stored = scoring.StoredCounts(connection, "batch")
     found = scoring.scored(stored, settings, settings.measures)
-    scores, groups = scoring.rows_of(found, stored, settings, "", _STAMP)
+    evidence = Evidence(connection, "batch", settings, settings.measures)
+    scores, groups = scoring.rows_of(found, stored, settings, "", _STAMP, evidence)
     return Quick(ingested, scores, groups, settings)
 
 
@@ -187,7 +193,8 @@ def score(
     and attributes) instead.  In a pandas frame NaN means missing.  ``attributes`` are column
     names; a list of names is their intersection.  ``metrics`` are labels such as
     ``AWRF(p=0.2)@10``, all ten by default; ``k``, ``p``, ``decay`` and ``denominator`` go to the
-    metrics that take them.  ``settings`` may hold any other key of audit.yaml.
+    metrics that take them.  ``settings`` may hold any other key of audit.yaml; with
+    ``{"evidence": {}}`` there, intervals and noise floors are computed as in an audit.
 
     Returns a tidy frame, one row per slice, attribute, metric and aggregation, with value, reason,
     worst_group and best_group; with ``groups``, one row per group and its value instead.  Raises
@@ -198,6 +205,7 @@ def score(
     except ValueError as error:
         raise SettingsError(str(error)) from None
     said = {
+        "evidence": NO_EVIDENCE,
         **(settings or {}),
         "attributes": [
             each if isinstance(each, str) else list(each) for each in _listed(attributes)
@@ -210,7 +218,13 @@ def score(
         table = None if items is None else _registered(connection, "items", items)
         found = _scored(here, connection, [source], table)
     table_of, rows = (GROUP_HISTORY, found.groups) if groups else (FAIRNESS_HISTORY, found.scores)
-    names = [name for name in table_of.names if name not in _OF_A_STORE]
+    evidence = found.settings.evidence
+    hidden = {
+        *_OF_A_STORE,
+        *(() if evidence.resamples else _OF_INTERVALS),
+        *(() if evidence.noise_draws else _OF_NOISE),
+    }
+    names = [name for name in table_of.names if name not in hidden]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -230,6 +244,7 @@ def as_document(found: Quick) -> dict[str, Any]:
         bound = parse_measure(row["metric"])
         key = (row["slice"], row["slice_value"], row["attribute"], row["metric"])
         part = {"slice": row["slice"], "slice_value": row["slice_value"]}
+        sure = {name: row[name] for name in _OF_INTERVALS[:2] + _OF_NOISE}
         scores.append(
             {
                 "metric": bound.metric.name,
@@ -239,6 +254,7 @@ def as_document(found: Quick) -> dict[str, Any]:
                 "aggregation": row["aggregation"],
                 "value": row["value"],
                 "reason": row["reason"],
+                **(sure if found.settings.evidence.resamples else {}),
                 "worst_group": row["worst_group"],
                 "best_group": row["best_group"],
                 "groups": values.get(key, {}),

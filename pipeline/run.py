@@ -1,9 +1,9 @@
 """Whole batches from logs to history: one, or many in turn, or many at once."""
 
+import atexit
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -13,6 +13,7 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
+from pipeline.assess import Assessed, assess, due
 from pipeline.batch import (
     Attempted,
     delivery,
@@ -24,6 +25,7 @@ from pipeline.batch import (
     promote,
     score_batch,
 )
+from pipeline.delivery import deliver
 from pipeline.errors import AuditError
 from pipeline.history import Manifest, manifest, merge, record
 from pipeline.publish import publish
@@ -43,7 +45,9 @@ class Outcome:
     """What became of one batch.
 
     ``status``: done, unchanged, no_data, refused or failed.  ``revision`` counts replacements of
-    its scores; 0 when it has none.
+    its scores; 0 when it has none.  ``gated``: a gate keeps its scores from being judged.
+    ``later`` are later batches that say something else since; ``assessed``: what the history says
+    has changed with an assessment.
     """
 
     batch: str
@@ -58,6 +62,9 @@ class Outcome:
     revision: int = 0
     rules: tuple[RuleCount, ...] = ()
     notes: tuple[str, ...] = ()
+    gated: bool = False
+    later: tuple[str, ...] = ()
+    assessed: bool = False
     exit_code: int = 0
 
 
@@ -162,24 +169,38 @@ def run_batch(
     *,
     force: bool = False,
     from_counts: bool = False,
+    notify: bool = False,
     waiting: Tell | None = None,
 ) -> Outcome:
-    """Ingest, measure, score and merge one batch; publishing is a step of its own.
+    """Ingest, measure, score, merge and assess one batch; publishing is a step of its own.
 
-    ``from_counts`` scores the stored counts again without reading logs.  A batch without rows or
-    with refused rows is an outcome, not an error; AuditError is what no batch is to blame for.
+    ``from_counts`` scores the stored counts again without reading logs.  New alerts may be sent
+    if ``notify``, and if the batch is the newest.  A batch without rows or with refused rows is an
+    outcome, not an error; AuditError is what no batch is to blame for.
     """
     check_batch_key(batch)
-    if not force and not from_counts:
-        known = manifest(settings)
-        if up_to_date(settings, batch, known):
-            return unchanged(known[batch])
-    return _settled(
-        settings,
-        batch,
-        lambda: _computed(settings, batch, new_run_id(), from_counts),
-        force=force,
-        waiting=waiting,
+    known = {} if force or from_counts else manifest(settings)
+    if known and up_to_date(settings, batch, known):
+        outcome = unchanged(known[batch])
+    else:
+        outcome = _settled(
+            settings,
+            batch,
+            lambda: _computed(settings, batch, new_run_id(), from_counts),
+            force=force,
+            waiting=waiting,
+        )
+    if outcome.status != "done" and not due(settings):
+        return outcome
+    asked = [batch] if outcome.revision else []
+    found = assess(settings, asked, notify="newest" if notify else "none", waiting=waiting)
+    gated = batch in found.gated
+    return replace(
+        outcome,
+        gated=gated,
+        breaches=0 if gated else outcome.breaches,
+        later=found.later,
+        assessed=found.changed,
     )
 
 
@@ -195,17 +216,21 @@ def backfill(
     jobs: int = 1,
     force: bool = False,
     from_counts: bool = False,
+    notify: bool = False,
     waiting: Tell | None = None,
+    assessed: Callable[[Assessed], object] = lambda found: None,
 ) -> Iterator[Outcome]:
-    """Run many batches; yields each outcome as it is final in the history.
+    """Run many batches; yields each outcome as it is merged into the history.
 
     Batches that are up to date are left alone, so an interrupted backfill goes on where it
     stopped.  With several ``jobs``, batches are computed in processes of their own and merged by
-    this one.  The dashboard copy is published once, at the end, even when interrupted.
+    this one.  The history is assessed and the dashboard copy published once, at the end, even when
+    interrupted; ``assessed`` is told what came of it.  Alerts are sent only if ``notify``.
     """
     known = {} if force or from_counts else manifest(settings)
     todo = []
     changed = False
+    merged = []
     try:
         for batch in batches:
             if batch in known and up_to_date(settings, batch, known):
@@ -216,10 +241,16 @@ def backfill(
             settings, todo, jobs, force=force, from_counts=from_counts, waiting=waiting
         ):
             changed = changed or outcome.status != "unchanged"
+            merged += [outcome.batch] if outcome.status == "done" else []
             yield outcome
     finally:
-        if changed or (known and not store_of(settings).dashboard.exists()):
+        found = assess(settings, merged, notify="all" if notify else "none", waiting=waiting)
+        assessed(found)
+        lost = bool(known) and not store_of(settings).dashboard.exists()
+        if changed or found.changed or lost:
             publish(settings, waiting)
+        if notify:
+            deliver(settings, waiting)
 
 
 def _computed_in_turn(
@@ -267,10 +298,20 @@ def _computed_in_turn(
 def _as_worker(parent: int) -> None:
     """A worker says nothing on Ctrl-C, which reaches it too, and does not outlive its parent."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    done = threading.Event()
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(1)
+            if done.wait(1):
+                return
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+
+    def end() -> None:
+        # A thread that outlives the interpreter keeps modules alive that complain about it.
+        done.set()
+        watching.join()
+
+    atexit.register(end)

@@ -1,57 +1,25 @@
-"""From stored counts to scores.
-
-Rows of the log are not needed: a batch can be scored again, with other parameters, from its count
-tables alone, whether they stand in its own file or in the history.
-"""
+"""From stored counts to rows of scores, and into the batch's file."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
 
 import duckdb
-import numpy as np
 import pandas as pd
 import pandera.errors
 import pyarrow
 
-from metrics import (
-    PREFIX_UNIT,
-    UNIT,
-    UNKNOWN,
-    WHOLE,
-    Counts,
-    Evaluation,
-    ItemCounts,
-    ListSums,
-    Measure,
-    PairCounts,
-    PrefixCounts,
-    RankHistogram,
-    evaluate,
-    parse_measure,
-)
+from metrics import WHOLE, Counts, Evaluation, Measure, evaluate
 from pipeline.errors import AuditError
-from pipeline.list_measures import basis
+from pipeline.evidence import Evidence, Sure, nothing_about
 from pipeline.settings import Settings
-from pipeline.verdicts import status_of
-from schemas.columns import Table, quoted
-from schemas.tables import (
-    FAIRNESS_HISTORY,
-    GROUP_HISTORY,
-    GROUP_SIZES,
-    ITEM_GAPS,
-    LIST_STATS,
-    PAIR_STATS,
-    PREFIX_STATS,
-    RANK_COUNTS,
-    SCORE_SCHEMA,
-    SLICE_COUNTS,
-)
+from pipeline.stored_counts import Row, Slice, StoredCounts
+from pipeline.verdicts import Basis, verdict_on
+from schemas.columns import quoted
+from schemas.tables import FAIRNESS_HISTORY, GROUP_HISTORY, SCORE_SCHEMA
 
-Slice = tuple[str, str]
-Row = dict[str, Any]
+__all__ = ["Row", "RunStamp", "Scored", "Slice", "StoredCounts", "rows_of", "scored"]
 
 
 @dataclass(frozen=True)
@@ -63,216 +31,6 @@ class RunStamp:
     config_hash: str
     input_hash: str
     computed_at: datetime
-
-
-@dataclass(frozen=True)
-class Holding:
-    """How much of a slice holds a group."""
-
-    lists: int
-    queries: int
-
-
-class StoredCounts:
-    """The count tables of one batch, in an attached database.
-
-    ``batch`` selects one batch of the history; a batch file holds only its own.
-    """
-
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, database: str, batch: str | None = None
-    ) -> None:
-        self._connection = connection
-        self._database = database
-        self._batch = batch
-        self._sizes: dict[str, dict[str, int]] = {}
-        for row in self._read(GROUP_SIZES):
-            self._sizes.setdefault(row["attribute"], {})[row["group_value"]] = row["items"]
-        self.slices = {_slice(row): row for row in self._read(SLICE_COUNTS)}
-        self._gaps = {_slice(row): row for row in self._read(ITEM_GAPS)}
-        self._pairs = self._by_group(PAIR_STATS)
-        self._prefixes = self._by_group(PREFIX_STATS)
-        self._usable: dict[tuple[Slice, str | None], list[Row]] | None = None
-        self._list_rows: dict[tuple[Slice, str | None], list[Row]] = {}
-        for row in self._read(LIST_STATS):
-            self._list_rows.setdefault((_slice(row), row["attribute"]), []).append(row)
-        self._histograms = self._read_histograms()
-        self._binary = self._is_binary()
-        if not self.slices:
-            raise AuditError("no counts are stored for the batch; run it from its logs first")
-
-    def _select(self, table: Table, columns: str) -> pyarrow.Table:
-        where, values = ("", []) if self._batch is None else ("WHERE batch = ?", [self._batch])
-        order = ", ".join(map(quoted, table.key))
-        return self._connection.sql(
-            f"SELECT {columns} FROM {quoted(self._database)}.{table.name} {where} ORDER BY {order}",
-            params=values,
-        ).to_arrow_table()
-
-    def _read(self, table: Table) -> list[Row]:
-        return list(self._select(table, table.column_list).to_pylist())
-
-    def _by_group(self, table: Table) -> dict[Slice, dict[tuple[str, str], Row]]:
-        found: dict[Slice, dict[tuple[str, str], Row]] = {}
-        for row in self._read(table):
-            found.setdefault(_slice(row), {})[row["attribute"], row["group_value"]] = row
-        return found
-
-    def _read_histograms(self) -> dict[tuple[str, str, str], pd.DataFrame]:
-        # The unit is a power of two, so dividing by it is exact.
-        columns = ", ".join(
-            f"{quoted(column.name)}::DOUBLE / {float(UNIT)!r} AS {quoted(column.name)}"
-            if column.type == "HUGEINT"
-            else quoted(column.name)
-            for column in RANK_COUNTS.columns
-        )
-        frame = self._select(RANK_COUNTS, columns).to_pandas()
-        keys = ["slice", "slice_value", "attribute"]
-        return {(str(a), str(b), str(c)): rows for (a, b, c), rows in frame.groupby(keys)}
-
-    def _is_binary(self) -> bool:
-        """Whether every relevance of the batch is 0 or 1."""
-        return all(not rows["graded"].any() for rows in self._histograms.values())
-
-    def groups(self, attribute: str) -> tuple[str, ...]:
-        """Groups of ``attribute`` in the batch, in name order."""
-        return tuple(sorted(self._histograms[WHOLE, WHOLE, attribute]["group_value"].unique()))
-
-    def counts(
-        self,
-        part: Slice,
-        attribute: str,
-        *,
-        expected: str | None = None,
-        settings: Settings,
-    ) -> Counts:
-        """Counts of one slice and attribute.
-
-        ``expected`` adds groups that never appeared: those of the ``catalogue`` or the ``target``.
-        """
-        sizes, target = self._sizes.get(attribute), settings.targets.get(attribute)
-        named = set({"catalogue": sizes, "target": target}.get(expected or "") or ())
-        if not settings.unknown_group.in_aggregations:
-            named -= {UNKNOWN}
-        names = tuple(sorted({*self.groups(attribute), *named}))
-        rows = self._histograms.get((*part, attribute))
-        if rows is None:
-            rows = self._histograms[WHOLE, WHOLE, attribute].iloc[:0]
-        pairs, prefixes = self._pairs.get(part, {}), self._prefixes.get(part, {})
-
-        def summed(
-            table: dict[tuple[str, str], Row], column: str, unit: int
-        ) -> np.ndarray[Any, np.dtype[np.float64]]:
-            found = (table.get((attribute, name)) for name in names)
-            return np.array([int(row[column]) / unit if row else 0.0 for row in found])
-
-        return Counts(
-            lists=self.slices[part]["lists"],
-            groups=names,
-            ranks=_histogram(rows, names),
-            binary=self._binary,
-            pairs=PairCounts(
-                summed(pairs, "lists", 1).astype(np.int64), summed(pairs, "share_sum", UNIT)
-            ),
-            prefixes=PrefixCounts(
-                *(
-                    summed(prefixes, column, PREFIX_UNIT)
-                    for column in ("entropy_sum", "share_sum", "own_sum")
-                )
-            ),
-            items=self._items(part),
-            catalogue=sizes,
-            target=target,
-            unknown_counts=settings.unknown_group.in_aggregations,
-            known_rows=self._known_rows(part),
-            list_sums=self._list_sums(part, attribute, names, settings),
-        )
-
-    def _known_rows(self, part: Slice) -> dict[str, int]:
-        row = self.slices[part]
-        known = {name: row[name] or 0 for name in row if name.endswith("_known")}
-        return {"rows": row["rows"], **{n.removesuffix("_known"): v for n, v in known.items()}}
-
-    def _list_sums(
-        self, part: Slice, attribute: str, names: Sequence[str], settings: Settings
-    ) -> dict[tuple[str, str | None], ListSums]:
-        """Sums over lists of the slice, made under the settings as they are.
-
-        What was counted at all has a row for the whole batch, if only to say that no list has a
-        value; a slice without rows then has sums of nothing.
-        """
-        usable = self._usable_rows(settings)
-        found: dict[tuple[str, str | None], dict[str | None, Row]] = {}
-        for about in (None, attribute):
-            for where in dict.fromkeys(((WHOLE, WHOLE), part)):
-                for row in usable.get((where, about), ()):
-                    here = found.setdefault((row["metric"], row["reading"]), {})
-                    if where == part:
-                        here[row["group_value"]] = row
-        return {
-            key: _as_arrays(rows, names if _measure(key[0]).metric.per_group else (None,))
-            for key, rows in found.items()
-        }
-
-    def _usable_rows(self, settings: Settings) -> dict[tuple[Slice, str | None], list[Row]]:
-        """Rows of list_stats made under the settings as they are, sorted out once."""
-        if self._usable is None:
-            wanted = cache(lambda label, about: basis(settings, _measure(label), about))
-            self._usable = {
-                (part, about): [row for row in rows if row["basis"] == wanted(row["metric"], about)]
-                for (part, about), rows in self._list_rows.items()
-            }
-        return self._usable
-
-    def _items(self, part: Slice) -> ItemCounts | None:
-        row = self._gaps.get(part)
-        if row is None:
-            return None
-        return ItemCounts(
-            gap=int(row["gap_sum"]) / UNIT,
-            share_gap=int(row["share_gap_sum"]) / UNIT,
-            share_lists=row["share_lists"],
-            exposure=int(row["exposure_sum"]) / UNIT,
-            exposure_ranks=int(row["exposure_rank_sum"]) / UNIT,
-            items=row["items"],
-        )
-
-    def holding(self, part: Slice, attribute: str, group: str) -> Holding:
-        """Lists and queries of the slice that hold the group."""
-        row = self._prefixes.get(part, {}).get((attribute, group))
-        return Holding(row["lists"], row["queries"]) if row else Holding(0, 0)
-
-
-@cache
-def _measure(label: str) -> Measure:
-    return parse_measure(label)
-
-
-def _as_arrays(rows: dict[str | None, Row], names: Sequence[str | None]) -> ListSums:
-    found = [rows.get(name) for name in names]
-    return ListSums(
-        lists=np.array([row["lists"] if row else 0 for row in found], dtype=np.int64),
-        value=np.array([int(row["value_sum"]) / UNIT if row else 0.0 for row in found]),
-        weight=np.array([int(row["weight_sum"]) / UNIT if row else 0.0 for row in found]),
-    )
-
-
-def _slice(row: Row) -> Slice:
-    return row["slice"], row["slice_value"]
-
-
-def _histogram(rows: pd.DataFrame, names: tuple[str, ...]) -> RankHistogram:
-    at = {name: index for index, name in enumerate(names)}
-    return RankHistogram(
-        group=np.array([at[name] for name in rows["group_value"]], dtype=np.int64),
-        rank=rows["rank"].to_numpy(dtype=np.int64),
-        rows=rows["rows"].to_numpy(dtype=np.int64),
-        judged=rows["judged"].to_numpy(dtype=np.int64),
-        relevant=rows["relevant"].to_numpy(dtype=np.int64),
-        relevance=rows["relevance_sum"].to_numpy(dtype=np.float64),
-        click_known=rows["click_known"].to_numpy(dtype=np.int64),
-        click=rows["click_sum"].to_numpy(dtype=np.float64),
-    )
 
 
 @dataclass(frozen=True)
@@ -307,14 +65,18 @@ def scored(
 
 
 def rows_of(
-    found: Iterable[Scored], stored: StoredCounts, settings: Settings, batch: str, stamp: RunStamp
+    found: Iterable[Scored],
+    stored: StoredCounts,
+    settings: Settings,
+    batch: str,
+    stamp: RunStamp,
+    evidence: Evidence | None = None,
 ) -> tuple[list[Row], list[Row]]:
-    """Rows of fairness_history and of group_history."""
+    """Rows of fairness_history and of group_history; without ``evidence``, nothing is sure."""
     scores: list[Row] = []
     groups: list[Row] = []
     origin = asdict(stamp)
     for each in found:
-        size = stored.slices[each.part]
         key = {
             "batch": batch,
             "slice": each.part[0],
@@ -322,57 +84,94 @@ def rows_of(
             "attribute": each.attribute,
             "metric": each.evaluation.measure.label,
         }
-        for score in each.evaluation.scores:
-            aggregation = score.name.aggregation
-            scores.append(
-                {
-                    **key,
-                    "aggregation": aggregation.name if aggregation else None,
-                    "value": score.value,
-                    "reason": score.reason,
-                    "worst_group": score.worst_group,
-                    "best_group": score.best_group,
-                    "lower": None,
-                    "upper": None,
-                    "confidence": None,
-                    "seed": None,
-                    "expected": None,
-                    "noise_limit": None,
-                    "p_noise": None,
-                    "status": status_of(score, settings.thresholds, each.attribute, each.part[0]),
-                    "status_reason": None,
-                    "queries": size["queries"],
-                    "lists": size["lists"],
-                    "rows": size["rows"],
-                    "lists_undefined": None if score.lists is None else size["lists"] - score.lists,
-                    **origin,
-                }
-            )
-        if each.evaluation.values is None or each.attribute is None:
-            continue
-        values = each.evaluation.values
-        appearances, relevant = (each.counts.total(name) for name in ("rows", "relevant"))
-        for at, (name, value, reason, n) in enumerate(
-            zip(each.evaluation.groups, values.values, values.reasons, appearances, strict=True)
-        ):
-            holding = stored.holding(each.part, each.attribute, name)
-            lists = each.evaluation.lists
-            groups.append(
-                {
-                    **key,
-                    "group_value": name,
-                    "value": None if reason else float(value),
-                    "reason": reason.value if reason else None,
-                    "lower": None,
-                    "upper": None,
-                    "n": int(n),
-                    "relevant": int(relevant[at]),
-                    "queries": holding.queries,
-                    "lists": holding.lists if lists is None else int(lists[at]),
-                    **origin,
-                }
-            )
+        about = each.attribute or settings.attribute_names[0]
+        size = stored.slices[each.part]
+        found_out = each.part, about, each.evaluation, each.counts, size["queries"]
+        sure = evidence.of(*found_out) if evidence else nothing_about(each.evaluation)
+        bases = _bases(each, stored)
+        scores += [
+            {**key, **row, **origin} for row in _score_rows(each, sure, bases, size, settings)
+        ]
+        if each.evaluation.values is not None and each.attribute is not None:
+            groups += [{**key, **row, **origin} for row in _group_rows(each, sure, bases)]
     return scores, groups
+
+
+def _bases(each: Scored, stored: StoredCounts) -> list[Basis]:
+    """How much each group rests on; the whole slice, for a metric without groups."""
+    size, counts = stored.slices[each.part], each.counts
+    relevant = counts.total("relevant")
+    if each.attribute is None or not each.evaluation.measure.metric.grouped:
+        return [Basis("", size["lists"], size["queries"], size["rows"], int(relevant.sum()))]
+    rows = counts.total("rows")
+    return [
+        Basis(name, held.lists, held.queries, int(rows[at]), int(relevant[at]))
+        for at, name in enumerate(counts.groups)
+        for held in [stored.holding(each.part, each.attribute, name)]
+    ]
+
+
+def _compared(each: Scored, bases: Sequence[Basis], size: Row) -> list[Basis]:
+    """What a verdict rests on: every group that is compared, or the slice as a whole.
+
+    A group that is expected, and never shown, must not make a verdict impossible.
+    """
+    if len(bases) == 1 or each.evaluation.measure.expects:
+        relevant = sum(basis.relevant for basis in bases)
+        return [Basis("", size["lists"], size["queries"], size["rows"], relevant)]
+    takes_part = each.counts.takes_part
+    return [basis for basis, compared in zip(bases, takes_part, strict=True) if compared]
+
+
+def _score_rows(
+    each: Scored, sure: Sure, bases: Sequence[Basis], size: Row, settings: Settings
+) -> Iterator[Row]:
+    """One row per score of an evaluation, without its key."""
+    compared = _compared(each, bases, size)
+    resampled = settings.evidence.resamples > 0
+    for score, doubt in zip(each.evaluation.scores, sure.scores, strict=True):
+        verdict = verdict_on(score, settings, each.attribute, each.part[0], doubt, compared)
+        yield {
+            "aggregation": score.name.aggregation.name if score.name.aggregation else None,
+            "value": score.value,
+            "reason": score.reason,
+            "worst_group": score.worst_group,
+            "best_group": score.best_group,
+            "lower": doubt.lower,
+            "upper": doubt.upper,
+            "confidence": settings.evidence.confidence if resampled else None,
+            "seed": settings.evidence.seed,
+            "expected": doubt.expected,
+            "noise_limit": doubt.noise_limit,
+            "p_noise": doubt.p_noise,
+            "status": verdict.status,
+            "status_reason": verdict.reason,
+            "queries": size["queries"],
+            "lists": size["lists"],
+            "rows": size["rows"],
+            "lists_undefined": None if score.lists is None else size["lists"] - score.lists,
+        }
+
+
+def _group_rows(each: Scored, sure: Sure, bases: Sequence[Basis]) -> Iterator[Row]:
+    """One row per group of an evaluation, without its key."""
+    values, lists = each.evaluation.values, each.evaluation.lists
+    if values is None:
+        return
+    for at, basis in enumerate(bases):
+        reason = values.reasons[at]
+        lower, upper = sure.groups[at] if sure.groups else (None, None)
+        yield {
+            "group_value": basis.group,
+            "value": None if reason else float(values.values[at]),
+            "reason": reason.value if reason else None,
+            "lower": lower,
+            "upper": upper,
+            "n": basis.appearances,
+            "relevant": basis.relevant,
+            "queries": basis.queries,
+            "lists": basis.lists if lists is None else int(lists[at]),
+        }
 
 
 def write_scores(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from difflib import get_close_matches
-from math import isfinite
+from math import ceil, isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -27,6 +27,7 @@ from metrics import (
     FAIRNESS,
     WHOLE,
     Measure,
+    ScoreName,
     parse_measure,
     parse_measures,
     parse_score,
@@ -133,12 +134,23 @@ class Evidence(Part):
 
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     resamples: int = Field(default=1000, ge=0, le=10_000)
-    noise_draws: int = Field(default=10_000, ge=0, le=1_000_000)
+    noise_draws: int = Field(default=2000, ge=0, le=1_000_000)
     seed: int = Field(default=1, ge=0, lt=2**63)
     decide_by: Literal["interval", "point"] = "interval"
     min_queries: int = Field(default=30, ge=0)
     min_appearances: int = Field(default=100, ge=0)
     min_relevant: int = Field(default=30, ge=0)
+
+    @model_validator(mode="after")
+    def _draws_can_tell(self) -> Self:
+        # No p-value is below 1 / (draws + 1), and above 1 - confidence nothing is a breach.
+        least = ceil(2 / (1 - self.confidence))
+        if 0 < self.noise_draws < least:
+            raise ValueError(
+                f"noise_draws: {self.noise_draws} draws cannot tell anything with a confidence of "
+                f"{self.confidence:g}; take 0, or at least {least}"
+            )
+        return self
 
 
 class Gate(Part):
@@ -300,6 +312,15 @@ class Settings(Part):
         problems += _twice(found)
         return _or_problems(dict(zip(found, thresholds.values(), strict=False)), problems)
 
+    @field_validator("trends")
+    @classmethod
+    def _followed_scores_fit(cls, trends: Trends, info: ValidationInfo) -> Trends:
+        computed = info.data.get("metrics")
+        found, problems = _parsed(trends.scores or (), lambda label: _sided(label, computed).label)
+        problems = [f"scores: {problem}" for problem in (*problems, *_twice(found))]
+        scores = None if trends.scores is None else tuple(found)
+        return _or_problems(trends.model_copy(update={"scores": scores}), problems)
+
     @field_validator("targets")
     @classmethod
     def _targets_are_shares(
@@ -436,20 +457,25 @@ def _parsed(labels: Iterable[str], parse: Callable[[str], T]) -> tuple[list[T], 
     return found, problems
 
 
-def _judged(label: str, threshold: Threshold, computed: Sequence[str] | None) -> str:
-    """The printed label of the score that a threshold is about; ValueError if it cannot be."""
+def _sided(label: str, computed: Sequence[str] | None) -> ScoreName:
+    """The score that a label names, if it is computed and has an unfair side; else ValueError."""
     score = parse_score(label)
     if computed is not None and score.measure.label not in computed:
         raise ValueError(
-            f"{label}: {score.measure.label} is not computed; "
-            "add it to metrics or drop the threshold"
+            f"{label}: {score.measure.label} is not computed; add it to metrics or leave this out"
         )
     ways = score.measure.ways
     if score.aggregation is None and ways:
         said = ways[0].name if score.measure.metric.per_group else ways[-1].name
         raise ValueError(f"{label}: say which, as in {label}.{said}")
     if score.alarm is None:
-        raise ValueError(f"{label} has no unfair side, so it cannot be judged")
+        raise ValueError(f"{label} has no unfair side, so it cannot be judged or followed")
+    return score
+
+
+def _judged(label: str, threshold: Threshold, computed: Sequence[str] | None) -> str:
+    """The printed label of the score that a threshold is about; ValueError if it cannot be."""
+    score = _sided(label, computed)
     limit = threshold.min if score.alarm == "low" else threshold.max
     right, wrong = ("min", "max") if score.alarm == "low" else ("max", "min")
     if limit is None:

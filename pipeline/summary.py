@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from pipeline.rejects import counted, rule_lines
@@ -30,6 +31,7 @@ _STYLES = {
 }
 _SYMBOLS = {"done": "+", "unchanged": "=", "no_data": "o", "refused": "!", "failed": "x"}
 _SHOWN = 12
+_GATED_NAMED = 4
 
 
 def console(*, quiet: bool = False, stderr: bool = False) -> Console:
@@ -38,6 +40,12 @@ def console(*, quiet: bool = False, stderr: bool = False) -> Console:
     if found.width > WIDTH or not found.is_terminal:
         found.width = WIDTH
     return found
+
+
+def telling(*, quiet: bool = False) -> Callable[[str], None]:
+    """Where texts for people go while something is under way: the error stream."""
+    err = console(stderr=True, quiet=quiet)
+    return lambda text: err.print(printable(text))
 
 
 def printable(text: str) -> str:
@@ -53,6 +61,8 @@ def batch_line(outcome: Outcome) -> str:
     if outcome.status in ("no_data", "failed"):
         return head + printable(outcome.message.split("\n")[0])
     parts = [f"{outcome.lists:>9,} lists", f"{outcome.rows_read:>11,} rows"]
+    if outcome.gated:
+        parts.append("[yellow]gated[/]")
     if outcome.rows_rejected:
         parts.append(f"[yellow]{outcome.rows_rejected:,} rejected[/]")
     if outcome.breaches:
@@ -64,8 +74,17 @@ def details(outcome: Outcome) -> list[str]:
     """What a reader needs beside the line: why rows or the batch were refused."""
     if outcome.status in ("refused", "failed"):
         return [printable(f"  {line}") for line in outcome.message.split("\n")]
-    lines = [*outcome.notes, *rule_lines(outcome.rules, samples=2)]
+    lines = [*outcome.notes, *rule_lines(outcome.rules, samples=2), *later_lines(outcome.later)]
     return [printable(f"  {line}") for line in lines]
+
+
+def later_lines(batches: Sequence[str]) -> list[str]:
+    """Which later batches are assessed otherwise than before, in a line; none for none."""
+    if not batches:
+        return []
+    first, last = batches[0], batches[-1]
+    which = first if first == last else f"{first} to {last}"
+    return [f"assessed anew: {counted(len(batches), 'later batch')} ({which})"]
 
 
 def score_text(value: float | None, reason: str | None) -> str:
@@ -73,6 +92,14 @@ def score_text(value: float | None, reason: str | None) -> str:
     if value is None:
         return f"none ({reason})"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.3g}".removesuffix(".")
+
+
+def interval_text(lower: float | None, upper: float | None) -> str:
+    """The ends of an interval; an end that is not known is left open."""
+    if lower is None and upper is None:
+        return ""
+    ends = ("" if end is None else score_text(end, None) for end in (lower, upper))
+    return " to ".join(ends).strip()
 
 
 def _slice(row: Mapping[str, Any]) -> str:
@@ -85,12 +112,19 @@ _CELLS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "attribute": lambda row: row["attribute"] or "-",
     "score": lambda row: row["metric"] + (f".{row['aggregation']}" if row["aggregation"] else ""),
     "value": lambda row: score_text(row["value"], row["reason"]),
+    "interval": lambda row: interval_text(row["lower"], row["upper"]),
+    "by chance": lambda row: "" if row["expected"] is None else score_text(row["expected"], None),
     "status": lambda row: row["status"].replace("_", " "),
+    "because": lambda row: row["status_reason"] or "",
     "worst off": lambda row: row["worst_group"] or "",
     "best off": lambda row: row["best_group"] or "",
 }
-HISTORY_COLUMNS = ("batch", "slice", "attribute", "score", "value", "status", "worst off")
+HISTORY_COLUMNS = (
+    *("batch", "slice", "attribute", "score", "value", "interval"),
+    *("status", "because", "worst off"),
+)
 SCORE_COLUMNS = ("slice", "attribute", "score", "value", "worst off", "best off")
+INTERVAL_COLUMNS = ("slice", "attribute", "score", "value", "interval", "by chance", "worst off")
 
 
 def print_scores(
@@ -110,12 +144,12 @@ def print_scores(
     heading = ": ".join(filter(None, (title, said)))
     if heading:
         out.print(printable(heading), style="bold")
-    for name in ("worst off", "best off"):
+    for name in ("interval", "by chance", "because", "worst off", "best off"):
         if not any(cells.get(name, ())):
             cells.pop(name, None)
     # A number or a verdict that is broken in two reads as another one; labels and names may fold.
     numbers = all(row["value"] is not None for row in rows)
-    whole = ("batch", "status", *(("value",) if numbers else ("score",)))
+    whole = ("batch", "interval", "status", *(("value",) if numbers else ("score",)))
     table = Table(box=None, pad_edge=False)
     for name in cells:
         table.add_column(name, overflow="fold", no_wrap=name in whole)
@@ -124,8 +158,71 @@ def print_scores(
     out.print(table)
 
 
+_STATE_STYLES = {"open": "red", "resolved": "green", "withdrawn": "dim"}
+
+
+def print_alerts(out: Console, rows: Sequence[Mapping[str, Any]], title: str = "") -> None:
+    """Print alerts, a line or two for each; nothing for none."""
+    if not rows:
+        return
+    if title:
+        out.print(f"\n{printable(title)}", style="bold")
+    table = Table(box=None, pad_edge=False)
+    for name in ("alert", "kind", "opened", "seen"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("what", overflow="fold")
+    for row in rows:
+        state = f"[{_STATE_STYLES[row['state']]}]{_state(row)}[/]: " if _state(row) else ""
+        table.add_row(
+            *map(printable, (row["alert"], row["kind"], row["opened"], f"{row['batches']}x")),
+            state + printable(row["text"].split("\n")[0]),
+        )
+    out.print(table)
+
+
+def print_alert(out: Console, row: Mapping[str, Any]) -> None:
+    """Print an alert whole: what it says, and the query that looks further."""
+    state = _state(row) or "open"
+    out.print(printable(f"{row['alert']}  {row['kind']}, {state}"), style="bold")
+    for name in ("text", "query"):
+        for line in row[name].split("\n"):
+            out.print(Padding(printable(line), (0, 0, 0, 2)))
+    out.print()
+
+
+def print_markers(out: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print releases, or that there are none."""
+    if not rows:
+        out.print("No release is marked.")
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("batch", "source"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("text", overflow="fold")
+    for row in rows:
+        table.add_row(*(printable(row[name]) for name in ("batch", "source", "text")))
+    out.print(table)
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    """What there is to say about an alert beside that it is open."""
+    if row["state"] != "open":
+        return str(row["state"])
+    if row["acknowledged_at"] is not None:
+        return "acknowledged"
+    return f"snoozed until {row['snoozed_until']:%Y-%m-%d}" if row["snoozed_until"] else ""
+
+
+_UNTOLD = {
+    "undefined": "with a threshold, but without a value",
+    "insufficient": "with a threshold, but too little to tell",
+}
+"""Verdicts that say neither yes nor no, and what that means."""
+
+
 def closing(settings: Settings, outcomes: Sequence[Outcome], command: str = "") -> None:
     """The end of a run over many batches: counts, what stands out, files, what to try next."""
+    from pipeline.alerts import alerts, gated_batches
     from pipeline.history import breaches, verdicts
 
     out = console()
@@ -145,14 +242,20 @@ def closing(settings: Settings, outcomes: Sequence[Outcome], command: str = "") 
     elif judged.get("ok"):
         out.print("No score is beyond its threshold.")
     elif settings.thresholds:
-        out.print("No score with a threshold has a value.")
+        out.print("No score with a threshold could be judged.")
     else:
         out.print("No thresholds are set, so nothing was judged.")
-    if judged.get("undefined"):
+    for status, why in _UNTOLD.items():
+        if judged.get(status):
+            scores = counted(judged[status], "score")
+            out.print(f"[yellow]{scores} of whole batches {why}[/] (status {status}).")
+    if gated := gated_batches(settings, keys):
         out.print(
-            f"[yellow]{counted(judged['undefined'], 'score')} of whole batches with a threshold, "
-            "but without a value[/] (status undefined)."
+            f"[yellow]{counted(len(gated), 'batch')} not judged[/], as unlike those before: "
+            f"{', '.join(gated[:_GATED_NAMED])}{', ...' if len(gated) > _GATED_NAMED else ''}."
         )
+    if waiting := alerts(settings):
+        out.print(f"[red]{counted(len(waiting), 'alert')} open[/]; `rankaudit alerts` lists them.")
     store = store_of(settings)
     out.print(f"\nHistory     {_short(store.history)}\nDashboards  {_short(store.dashboard)}")
     if command:

@@ -1,28 +1,115 @@
-"""Whether a score is acceptable, by the thresholds of the settings."""
+"""Whether a score is acceptable: by its threshold, and by what it rests on."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
 from metrics import BELOW_ALL, Score
-from pipeline.settings import Threshold
+from pipeline.evidence import Doubt
+from pipeline.settings import Settings, Threshold
 
 
-def status_of(
-    score: Score, thresholds: Mapping[str, Threshold], attribute: str | None, slice_name: str
-) -> str:
+class Cause(StrEnum):
+    """Why a verdict is ``insufficient``; the text says what it means."""
+
+    text: str
+
+    def __new__(cls, code: str, text: str) -> "Cause":  # noqa: D102
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.text = text
+        return member
+
+    FEW_QUERIES = "few_queries", "a compared group is in fewer queries than evidence.min_queries"
+    FEW_APPEARANCES = "few_appearances", "a compared group has fewer rows than min_appearances"
+    FEW_RELEVANT = "few_relevant", "a compared group has fewer relevant rows than min_relevant"
+    NO_INTERVAL = "no_interval", "too many resamples have no such score, so there is no interval"
+    INTERVAL = "interval", "beyond the threshold, but the interval is not: it may be within"
+    NOISE = "noise", "beyond the threshold, but chance alone often gives such a score"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``status`` is one of STATUSES; ``reason`` says why it is insufficient."""
+
+    status: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Basis:
+    """How much a group's value rests on; ``group`` is empty for a slice as a whole."""
+
+    group: str
+    lists: int
+    queries: int
+    appearances: int
+    relevant: int
+
+
+def verdict_on(
+    score: Score,
+    settings: Settings,
+    attribute: str | None,
+    slice_name: str,
+    doubt: Doubt,
+    bases: Sequence[Basis],
+) -> Verdict:
     """The verdict on one score of one attribute and slice.
 
-    not_judged where no threshold holds, undefined without a value, except where no number would be
-    low enough for a limit from below.  A value on the threshold is acceptable.
+    ``bases`` are those of the groups that are compared.  not_judged where no threshold holds,
+    undefined without a value, except where no number would be low enough for a limit from below.
+    A breach must be beyond the threshold with its whole interval, and beyond what chance alone
+    gives; a score that is beyond it, but not for sure, is insufficient and never ok.  A value on
+    the threshold is acceptable.
     """
-    threshold = thresholds.get(score.name.label)
+    threshold = settings.thresholds.get(score.name.label)
     if threshold is None or not _holds(threshold, attribute, slice_name):
-        return "not_judged"
-    if score.value is None:
-        below = (score.reason or "").split(":")[0] in BELOW_ALL
-        return "breach" if below and threshold.min is not None else "undefined"
-    low = threshold.min is not None and score.value < threshold.min
-    high = threshold.max is not None and score.value > threshold.max
-    return "breach" if low or high else "ok"
+        return Verdict("not_judged")
+    shut_out = (score.reason or "").split(":")[0] in BELOW_ALL and threshold.min is not None
+    if score.value is None and not shut_out:
+        return Verdict("undefined")
+    few = _few(score, settings, bases)
+    if few is not None:
+        return Verdict("insufficient", few)
+    if shut_out:
+        return Verdict("breach")
+    if not _beyond(threshold, score.value):
+        return Verdict("ok")
+    if settings.evidence.decide_by == "interval" and settings.evidence.resamples:
+        end = doubt.lower if threshold.min is None else doubt.upper
+        if end is None:
+            return Verdict("insufficient", Cause.NO_INTERVAL)
+        if not _beyond(threshold, end):
+            return Verdict("insufficient", Cause.INTERVAL)
+        # Chance moves what is shown; it cannot show what an expected group lacks.
+        noise = doubt.p_noise if score.name.measure.expects is None else None
+        if noise is not None and noise > 1.0 - settings.evidence.confidence:
+            return Verdict("insufficient", Cause.NOISE)
+    return Verdict("breach")
+
+
+def _few(score: Score, settings: Settings, bases: Sequence[Basis]) -> str | None:
+    """Of what, and of which group, there is too little."""
+    said = settings.evidence
+    needed = [
+        (Cause.FEW_QUERIES, "queries", said.min_queries),
+        (Cause.FEW_APPEARANCES, "appearances", said.min_appearances),
+    ]
+    if "relevance" in score.name.measure.columns:
+        needed.append((Cause.FEW_RELEVANT, "relevant", said.min_relevant))
+    for cause, name, least in needed:
+        fewest = min(bases, key=lambda basis: getattr(basis, name), default=None)
+        if fewest is not None and getattr(fewest, name) < least:
+            return f"{cause}: {fewest.group}" if fewest.group else str(cause)
+    return None
+
+
+def _beyond(threshold: Threshold, value: float | None) -> bool:
+    if value is None:
+        return False
+    low = threshold.min is not None and value < threshold.min
+    return low or (threshold.max is not None and value > threshold.max)
 
 
 def _holds(threshold: Threshold, attribute: str | None, slice_name: str) -> bool:

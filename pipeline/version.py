@@ -14,8 +14,13 @@ _PIPELINE = (
     "rejects.py",
     "ingest.py",
     "fragments.py",
+    "counting.py",
+    "buckets.py",
+    "mixes.py",
     "measure.py",
     "list_measures.py",
+    "stored_counts.py",
+    "evidence/*.py",
     "scoring.py",
     "verdicts.py",
 )
@@ -27,7 +32,7 @@ def code_version() -> str:
     files = [
         *sorted(Path(metrics.__file__).parent.rglob("*.py")),
         *sorted(Path(schemas.__file__).parent.rglob("*.py")),
-        *(Path(__file__).with_name(name) for name in _PIPELINE),
+        *(file for name in _PIPELINE for file in sorted(Path(__file__).parent.glob(name))),
     ]
     digest = hashlib.sha256()
     for file in files:

@@ -9,7 +9,17 @@ import pandas as pd
 import pandera.pandas as pa
 import pyarrow
 
-SqlType = Literal["VARCHAR", "INTEGER", "BIGINT", "HUGEINT", "DOUBLE", "BOOLEAN", "TIMESTAMP"]
+SqlType = Literal[
+    "VARCHAR",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "DOUBLE",
+    "BOOLEAN",
+    "TIMESTAMP",
+    "INTEGER[]",
+    "DOUBLE[]",
+]
 
 _ARROW: dict[SqlType, pyarrow.DataType] = {
     "VARCHAR": pyarrow.string(),
@@ -19,6 +29,8 @@ _ARROW: dict[SqlType, pyarrow.DataType] = {
     "DOUBLE": pyarrow.float64(),
     "BOOLEAN": pyarrow.bool_(),
     "TIMESTAMP": pyarrow.timestamp("us"),
+    "INTEGER[]": pyarrow.list_(pyarrow.int32()),
+    "DOUBLE[]": pyarrow.list_(pyarrow.float64()),
 }
 
 

@@ -80,6 +80,9 @@ PREDICTED_CLICK = Column(
     nullable=True,
     checks=(pa.Check.in_range(0.0, 1.0, title="predicted_click_range", error="is outside [0, 1]"),),
 )
+MODEL_VERSION = Column(
+    "model_version", "VARCHAR", "release that made the list; a new one is a marker", nullable=True
+)
 SCORE = Column(
     "score",
     "DOUBLE",
@@ -104,6 +107,7 @@ LOGGED = (
     REFERENCE_RANK,
     PROPENSITY,
     PREDICTED_CLICK,
+    MODEL_VERSION,
 )
 """Columns that a log may hold besides slices and attributes."""
 REQUIRED = ("list_id", "item_id")
@@ -142,6 +146,7 @@ def ranking_log(slices: tuple[str, ...], attributes: tuple[str, ...]) -> Table:
             REFERENCE_RANK,
             PROPENSITY,
             PREDICTED_CLICK,
+            MODEL_VERSION,
             *(named(name) for name in slices),
             *(named(name) for name in attributes),
         ),
@@ -227,22 +232,29 @@ def slice_constant(name: str) -> ListRule:
     )
 
 
-QUERY_CONSTANT = ListRule(
-    # A list is one answer to one query: what looks at queries must not see half a list of one.
-    "query_not_constant",
-    "query_id",
-    "differs within the list",
-    broken="count(DISTINCT coalesce(query_id, '')) > 1",
-    offends="coalesce(query_id, '') <> first_value(coalesce(query_id, '')) OVER "
-    "(PARTITION BY list_id ORDER BY rank, file, row)",
-    passes=lambda frame: (
-        frame["query_id"].fillna("").groupby(frame["list_id"]).transform("nunique") <= 1
-    ),
-)
+def _said_once(name: str) -> ListRule:
+    """A list has one value of a column of text; a missing one is a value of its own."""
+    value = f"coalesce({name}, '')"
+    return ListRule(
+        f"{name.removesuffix('_id')}_not_constant",
+        name,
+        "differs within the list",
+        broken=f"count(DISTINCT {value}) > 1",
+        offends=f"{value} <> first_value({value}) OVER "
+        "(PARTITION BY list_id ORDER BY rank, file, row)",
+        passes=lambda frame: (
+            frame[name].fillna("").groupby(frame["list_id"]).transform("nunique") <= 1
+        ),
+    )
+
+
+# A list is one answer to one query: what looks at queries must not see half a list of one.
+QUERY_CONSTANT = _said_once("query_id")
+MODEL_CONSTANT = _said_once("model_version")
 
 
 def list_rules(slices: tuple[str, ...], *, gaps_allowed: bool) -> tuple[ListRule, ...]:
     """The list rules of an audit."""
     gap = () if gaps_allowed else (RANK_GAP,)
-    constant = (QUERY_CONSTANT, *(slice_constant(name) for name in slices))
+    constant = (QUERY_CONSTANT, MODEL_CONSTANT, *(slice_constant(name) for name in slices))
     return (DUPLICATE_ITEM, DUPLICATE_RANK, *gap, *constant)

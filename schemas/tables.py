@@ -6,6 +6,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from metrics import AGGREGATIONS, METRICS, parse_score
+from schemas.assessments import ASSESSED
 from schemas.columns import Column, Table
 
 BATCH = Column("batch", "VARCHAR", "the partition, a day by default")
@@ -156,6 +157,15 @@ GROUP_SIZES = Table(
     key=("attribute", "group_value"),
 )
 
+MODEL_VERSIONS = Table(
+    "model_versions",
+    "Lists of each release of the ranker, where the log says which.",
+    (
+        Column("model_version", "VARCHAR", "release, as logged"),
+        Column("lists", "BIGINT", "lists that it made"),
+    ),
+    key=("model_version",),
+)
 LIST_STATS = Table(
     "list_stats",
     "Metrics computed list by list, added over lists.",
@@ -178,12 +188,98 @@ LIST_STATS = Table(
     key=("slice", "slice_value", "attribute", "metric", "reading", "group_value"),
 )
 
+BUCKETS = 4096
+"""Buckets that queries fall into; intervals resample whole buckets."""
+_BUCKET = Column("bucket", "INTEGER", f"hash of the query, 0 to {BUCKETS - 1}")
+BUCKET_SUMS = Table(
+    "bucket_sums",
+    "What the lists of each bucket of queries add up to: what intervals resample.",
+    (
+        SLICE,
+        SLICE_VALUE,
+        Column("attribute", "VARCHAR", "attribute; null for sums without groups", nullable=True),
+        Column("metric", "VARCHAR", "metric, for sums of list_stats", nullable=True),
+        Column("reading", "VARCHAR", "reading, where the metric has several", nullable=True),
+        Column("group_value", "VARCHAR", "group; null for sums without groups", nullable=True),
+        Column("basis", "VARCHAR", "as in list_stats", nullable=True),
+        Column("statistic", "VARCHAR", "what is added up"),
+        Column("buckets", "INTEGER[]", "buckets with a sum, ascending"),
+        Column("sums", "DOUBLE[]", "their sums, in units of the statistic"),
+    ),
+    key=("slice", "slice_value", "attribute", "metric", "reading", "group_value", "statistic"),
+)
+
+
+def bucket_counts(slices: tuple[str, ...], attributes: tuple[str, ...]) -> Table:
+    """The rank histogram of each bucket, for the slices and attributes of an audit.
+
+    Columns that the user named have their internal names: they may be called like one of ours.
+    """
+    named = [
+        Column("=" + name, "VARCHAR", f"the {kind} {name}")
+        for kind, names in (("slice", slices), ("attribute", attributes))
+        for name in names
+    ]
+    return RANK_COUNTS.without("slice", "slice_value", "attribute", "group_value").having(
+        _BUCKET,
+        *named,
+        first=True,
+        name="bucket_counts",
+        text="The rank histogram of each bucket of queries: what intervals resample.",
+        key=("bucket", *(column.name for column in named), "rank"),
+    )
+
+
+_OWN = Column("own", "BIGINT", "rows of the group in the list")
+_LENGTH = Column("length", "BIGINT", "rows of the list")
+MIX_COUNTS = Table(
+    "mix_counts",
+    "Lists by length and rows of a group: what chance alone would do to the group.",
+    (SLICE, SLICE_VALUE, ATTRIBUTE, GROUP_VALUE, _LENGTH, _OWN, LISTS),
+    key=("slice", "slice_value", "attribute", "group_value", "length", "own"),
+)
+MIX_PAIRS = Table(
+    "mix_pairs",
+    "What two groups have in common over lists of a length: how chance ties one to the other.",
+    (
+        SLICE,
+        SLICE_VALUE,
+        ATTRIBUTE,
+        GROUP_VALUE,
+        Column("other_value", "VARCHAR", "another group, later by name"),
+        _LENGTH,
+        Column("product", "HUGEINT", "sum of the product of their rows"),
+        Column(
+            "pair_product",
+            "HUGEINT",
+            "sum of (n + 1) / product of the rows that are not theirs, scaled by 2^60",
+        ),
+    ),
+    key=("slice", "slice_value", "attribute", "group_value", "other_value", "length"),
+)
+MIX_SAMPLE = Table(
+    "mix_sample",
+    "Rows of each group in some lists of every slice (noise of NDKL).",
+    (
+        SLICE,
+        SLICE_VALUE,
+        ATTRIBUTE,
+        Column("list", "BIGINT", "which list of the batch; the numbers mean nothing else"),
+        GROUP_VALUE,
+        _LENGTH,
+        _OWN,
+    ),
+    key=("slice", "slice_value", "attribute", "list", "group_value"),
+)
+
 ADDITIVE = (SLICE_COUNTS, RANK_COUNTS, PAIR_STATS, PREFIX_STATS, LIST_STATS)
 """Tables that add up over batches."""
-KEPT_COUNTS = (*ADDITIVE, ITEM_GAPS, GROUP_SIZES)
+KEPT_COUNTS = (*ADDITIVE, ITEM_GAPS, GROUP_SIZES, MODEL_VERSIONS)
 """Tables from which a batch can be scored again, with any parameters, without its rows."""
-MEASURED = (*KEPT_COUNTS, ITEM_STATS)
-"""Tables that measuring a batch fills."""
+MIXES = (MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE)
+"""Tables that the noise floor is computed from."""
+MEASURED = (*KEPT_COUNTS, ITEM_STATS, BUCKET_SUMS, *MIXES)
+"""Tables that measuring a batch fills, beside its bucket_counts."""
 
 WAYS = list(
     dict.fromkeys(
@@ -313,7 +409,13 @@ GROUP_HISTORY = Table(
 REVISION = Column("revision", "INTEGER", "which of the batch's results this is, 1 for the first")
 REPLACED_AT = Column("replaced_at", "TIMESTAMP", "when newer scores took its place (UTC)")
 
-HISTORY = (FAIRNESS_HISTORY.having(REVISION), GROUP_HISTORY.having(REVISION))
+VERDICT = (
+    Column("verdict", "VARCHAR", "what the batch says by itself, whatever the gates say", True),
+    Column("verdict_reason", "VARCHAR", "why that is insufficient", nullable=True),
+)
+"""The batch file's status and its reason; the history's own become gated where a gate fails."""
+
+HISTORY = (FAIRNESS_HISTORY.having(REVISION, *VERDICT), GROUP_HISTORY.having(REVISION))
 SUPERSEDED = tuple(
     table.having(
         REPLACED_AT,
@@ -371,7 +473,7 @@ SCORE_SCHEMA = pa.DataFrameSchema(
 COUNTS_OF_HISTORY = tuple(
     table.having(BATCH, first=True, key=("batch", *table.key)) for table in KEPT_COUNTS
 )
-HISTORY_TABLES = (*HISTORY, *SUPERSEDED, *COUNTS_OF_HISTORY, BATCHES)
+HISTORY_TABLES = (*HISTORY, *SUPERSEDED, *COUNTS_OF_HISTORY, BATCHES, *ASSESSED)
 """Everything that history.duckdb holds."""
 BATCH_TABLES = (REJECTED_ROWS, RULE_COUNTS, *MEASURED, FAIRNESS_HISTORY, GROUP_HISTORY, BATCH_INFO)
 """What a batch file holds besides its rows."""

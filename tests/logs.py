@@ -15,6 +15,7 @@ import duckdb
 import pandas as pd
 import pyarrow
 import pyarrow.parquet
+from stores import LENIENT
 
 from metrics import FAIRNESS, METRICS, Measure, Metric
 from pipeline import score
@@ -170,14 +171,14 @@ def scored_file(rows: Sequence[Row], *, items: Sequence[Row] | None = None, **sa
 
 def scored_files(paths: Sequence[Path], items: Path | None = None, **said: Any) -> Found:
     """Scores and group values of log files, read as one batch."""
-    settings = settings_from({"attributes": ["group"], **said}, folder=Path())
+    settings = settings_from({"attributes": ["group"], "evidence": LENIENT, **said}, folder=Path())
     quick = score_files(settings, paths, items)
     return found(quick.scores, quick.groups)
 
 
 def audit(folder: Path, **said: Any) -> Settings:
     """Settings of an audit in ``folder``; its logs go to ``deliver``."""
-    return settings_from({"attributes": ["group"], **said}, folder=folder)
+    return settings_from({"attributes": ["group"], "evidence": LENIENT, **said}, folder=folder)
 
 
 def deliver(
@@ -232,13 +233,22 @@ def bits(value: float | None) -> bytes | None:
     return None if value is None else struct.pack("<d", value)
 
 
-def same(value: Found) -> dict[Any, Any]:
-    """What may not differ between two ways to the same scores, to the bit."""
-    said = ("reason", "worst_group", "best_group", "n", "lists", "rows")
+def same(value: Found, *, evidence: bool = True) -> dict[Any, Any]:
+    """What may not differ between two ways to the same scores, to the bit.
+
+    Without ``evidence``, how sure they are may differ.
+    """
+    sure = ("lower", "upper", "expected", "noise_limit", "p_noise")
+    numbers = ("value", *(sure if evidence else ()))
+    said = ("reason", "worst_group", "best_group", "n", "relevant", "queries", "lists", "rows")
     rows = {
         **value.scores,
         **{(*key, name): row for key, rows in value.groups.items() for name, row in rows.items()},
     }
     return {
-        key: (bits(row["value"]), *(row.get(name) for name in said)) for key, row in rows.items()
+        key: (
+            *(bits(row.get(name)) for name in numbers),
+            *(row.get(name) for name in said),
+        )
+        for key, row in rows.items()
     }

@@ -19,10 +19,27 @@ RUN_COLUMNS = ("run_id", "computed_at", "replaced_at", "started_at", "finished_a
 """Columns in which two runs over the same input may differ."""
 
 
+LENIENT = {
+    "resamples": 0,
+    "noise_draws": 0,
+    "min_queries": 0,
+    "min_appearances": 0,
+    "min_relevant": 0,
+}
+"""Evidence as small logs can give it: none is asked for."""
+
+
 def audit(folder: Path, **said: Any) -> Settings:
     """Settings as a file in ``folder`` would say them; one attribute, one thread, no waiting."""
     return settings_from(
-        {"attributes": ["gender"], "threads": 1, "busy_seconds": 0, **said}, folder=folder
+        {
+            "attributes": ["gender"],
+            "threads": 1,
+            "busy_seconds": 0,
+            "evidence": LENIENT,
+            **said,
+        },
+        folder=folder,
     )
 
 
@@ -30,7 +47,9 @@ def write_settings(folder: Path, text: str = "attributes: [gender]\n") -> Path:
     """An audit.yaml that does not wait for locks and takes one thread."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "audit.yaml"
-    path.write_text(f"{text}threads: 1\nbusy_seconds: 0\n", encoding="utf-8")
+    evidence = "".join(f"  {name}: {value}\n" for name, value in LENIENT.items())
+    text += f"threads: 1\nbusy_seconds: 0\nevidence:\n{evidence}"
+    path.write_text(text, encoding="utf-8")
     return path
 
 

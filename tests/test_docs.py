@@ -406,6 +406,42 @@ def _agree(*days: str) -> Callable[[Rows], None]:
     return check
 
 
+def _alert_lives(rows: Rows) -> None:
+    assert {row["kind"] for row in rows} == {"breach"}
+    assert {row["label"] for row in rows} == {"EXP.MinMaxRatio", "ARP.MinMaxRatio"}
+    for row in rows:
+        assert (row["opened"], row["last_seen"], row["state"]) == (UNFAIR, UNFAIR, "resolved")
+
+
+def _alert_texts(rows: Rows) -> None:
+    (row,) = rows
+    assert row["batch"] == UNFAIR
+    assert "Worst off: F" in row["text"]
+
+
+def _followed(rows: Rows) -> None:
+    assert {row["batch"] for row in rows} == {*DONE}
+    assert not any(row["shift"] for row in rows)
+
+
+def _by_chance(rows: Rows) -> None:
+    assert rows
+    assert all(row["p_noise"] > 0.05 for row in rows)
+
+
+def _by_noise(rows: Rows) -> None:
+    limits = [row["noise_limit"] for row in rows]
+    assert limits
+    assert limits == sorted(limits)
+
+
+def _beside(rows: Rows) -> None:
+    assert [row["batch"] for row in rows] == DONE
+    for row in rows:
+        assert row["lower"] <= row["value"] <= row["upper"]
+        assert (row["p_noise"] <= 0.05) == (row["value"] <= row["noise_limit"])
+
+
 ANSWERS: dict[str, Callable[[Rows], None]] = {
     "the last verdicts, worst batch first": _breaches,
     "trend of one score": _trend,
@@ -413,6 +449,12 @@ ANSWERS: dict[str, Callable[[Rows], None]] = {
     "how often each group is worst off, per slice": _worst_counts,
     "missing days": _missing,
     "scores that changed when a batch was run again": _revised,
+    "alerts and how long they lasted": _alert_lives,
+    "what an alert said, batch by batch": _alert_texts,
+    "followed scores and what they are compared with": _followed,
+    "scores that chance alone explains": _by_chance,
+    "slices by what chance alone can do to them": _by_noise,
+    "a score beside its interval and its noise floor": _beside,
     "values of the groups behind a score": _agree(UNFAIR),
     "EXP of a day, from its counts": _agree(UNFAIR),
     "EXP of several days at once: counts add up": _agree("2026-01-17", RERUN),

@@ -51,7 +51,9 @@ def shuffled(table: Table) -> Table:
     return table.take(np.random.default_rng(9).permutation(table.num_rows))
 
 
-scored_log = partial(scored_files, metrics=LABELS, slices=["device"])
+EVIDENCE = {"resamples": 60, "noise_draws": 200}
+scored_table = partial(scored, metrics=LABELS, slices=["device"], settings={"evidence": EVIDENCE})
+scored_log = partial(scored_files, metrics=LABELS, slices=["device"], evidence=EVIDENCE)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +92,7 @@ def test_many_files(large: Table, whole: tuple[Path, Bits], tmp_path: Path) -> N
 @pytest.fixture(scope="module")
 def small() -> tuple[Table, Bits]:
     table = log(40, 12)
-    return table, same(scored(table, metrics=LABELS, slices=["device"]))
+    return table, same(scored_table(table))
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl", "csv.gz", "jsonl.gz"])
@@ -140,4 +142,4 @@ def test_another_process(small: tuple[Table, Bits], tmp_path: Path) -> None:
 
 
 def test_a_second_run(small: tuple[Table, Bits]) -> None:
-    assert same(scored(small[0], metrics=LABELS, slices=["device"])) == small[1]
+    assert same(scored_table(small[0])) == small[1]

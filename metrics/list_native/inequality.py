@@ -9,7 +9,6 @@ from metrics.families import LIST_NATIVE
 from metrics.parameters import Parameter
 from metrics.reasons import Reason
 from metrics.terms import Given, Number
-from metrics.weights import FloatArray
 
 POOL = Parameter(
     "items",
@@ -31,8 +30,9 @@ def _gini(counts: Counts, given: Given) -> Number:
     items = shown.items + unseen
     # Unseen items come first in the order of exposure and move all others up by their number.
     places = shown.exposure_ranks + unseen * shown.exposure
-    found: FloatArray = 2.0 * places / (items * shown.exposure) - (items + 1.0) / items
-    return np.maximum(0.0, found)
+    found = 2.0 * places / (items * shown.exposure) - (items + 1.0) / items
+    index: Number = np.maximum(0.0, found)
+    return index
 
 
 GINI = SingleMetric(

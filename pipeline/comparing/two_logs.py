@@ -18,8 +18,7 @@ import numpy as np
 from metrics import Measure, ScoreName
 from metrics.comparison import COMPARISON_METRICS
 from metrics.families import COMPARISON
-from metrics.weights import ratio_of
-from metrics.weights import FloatArray, IntArray
+from metrics.weights import FloatArray, IntArray, ratio_of
 from pipeline.comparing.pairing import Matching, match
 from pipeline.comparing.report import Comparison, Overall, Side
 from pipeline.errors import DataRefused, NoData, SettingsError

@@ -1,0 +1,66 @@
+"""The check on the history: whether any alert was seen in a batch."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import dagster as dg
+
+from assets.checks import Finding, check_spec, evaluated, reported, table
+from assets.left_out import HISTORY_ASSET, left_out
+from assets.resources import Audit
+from pipeline.alerts import alerts
+from pipeline.errors import AuditError
+
+ALERTS = "alerts"
+
+
+def alert_check(batches: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
+    """The check that no alert was seen in a batch; acknowledged ones are seen as well."""
+    text = "No threshold is passed, no score shifted, no other group loses, and no gate failed."
+
+    @dg.multi_asset_check(
+        name="watch", specs=[check_spec(HISTORY_ASSET, ALERTS, text, batches)], can_subset=True
+    )
+    def watch(context: dg.AssetCheckExecutionContext, audit: Audit) -> Iterator[Any]:
+        keys = context.partition_keys
+        gone = left_out(audit.settings, context.run, keys)
+        try:
+            found = [
+                finding(key, alerts(audit.settings, batches=[key]))
+                for key in keys
+                if key not in gone
+            ]
+            yield from reported(context.instance, found)
+        except AuditError as error:
+            context.log.warning(f"alerts cannot be looked up: {error}")
+        yield from evaluated(context.check_specs)
+
+    return watch
+
+
+def finding(batch: str, seen: Sequence[dict[str, Any]]) -> Finding:
+    """The result for one batch, with the alerts seen in it."""
+    kinds = Counter(row["kind"] for row in seen)
+    said = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+    return Finding(
+        HISTORY_ASSET,
+        ALERTS,
+        batch,
+        passed=not seen,
+        description=f"Alerts seen: {said}." if seen else "No alert was seen.",
+        metadata={
+            "alerts": len(seen),
+            "seen": table([_shown(row) for row in seen]),
+        },
+    )
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "alert": row["alert"],
+        "kind": row["kind"],
+        "opened": row["opened"],
+        "acknowledged_by": row["acknowledged_by"] or "",
+        "text": row["text"],
+    }

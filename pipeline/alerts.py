@@ -1,0 +1,179 @@
+"""Alerts and releases as people handle them: looking, acknowledging, snoozing, marking."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from pipeline.assess import Assessed, assess
+from pipeline.assessing.actions import COLUMNS, read_actions
+from pipeline.assessing.stored import read_rows
+from pipeline.batch import now
+from pipeline.errors import AuditError, several
+from pipeline.history import due_again, has_table, open_history
+from pipeline.settings import Settings, check_batch_key
+from pipeline.store import Tell, store_of, transaction
+from schemas.assessments import ALERT_ACTIONS, ALERT_BATCHES, ALERTS, GATES, MARKERS
+from schemas.columns import Table
+
+Row = dict[str, Any]
+_WAITING = "state = 'open' AND acknowledged_at IS NULL"
+_SHORTEST_ID = 4
+
+
+def _rows(
+    settings: Settings, table: Table, where: str = "true", values: Sequence[object] = ()
+) -> list[Row]:
+    """Rows of a table of the history; none where there is no history, or an older one."""
+    if not store_of(settings).history.exists():
+        return []
+    with open_history(settings, read_only=True) as connection:
+        if not has_table(connection, table):
+            return []
+        return read_rows(connection, table, where, values)
+
+
+def alerts(
+    settings: Settings, *, every: bool = False, batches: Sequence[str] | None = None
+) -> list[Row]:
+    """Alerts, the newest first: those that wait for somebody, or ``every`` one.
+
+    An alert waits while it is open, not acknowledged and not snoozed.  ``batches``: all those seen
+    in any of them, with their text in the last of these.
+    """
+    if batches is not None:
+        sightings = _rows(settings, ALERT_BATCHES, "list_contains(?, batch)", [list(batches)])
+        seen = {row["alert"]: row for row in sightings}
+        found = _rows(settings, ALERTS, "list_contains(?, alert)", [list(seen)])
+        found = [row | seen[row["alert"]] for row in found]
+    elif every:
+        found = _rows(settings, ALERTS)
+    else:
+        where = f"{_WAITING} AND coalesce(snoozed_until <= ?, true)"
+        found = _rows(settings, ALERTS, where, [now()])
+    order = {"gate": 0, "breach": 1, "flip": 2, "shift": 3}
+    found.sort(key=lambda row: (order[row["kind"]], row["slice"] != "all", _words(row)))
+    return sorted(found, key=lambda row: str(row["opened"]), reverse=True)
+
+
+def _words(row: Row) -> tuple[str, ...]:
+    names = ("slice", "slice_value", "attribute", "metric", "aggregation")
+    return tuple(row[name] or "" for name in names)
+
+
+def gated_batches(settings: Settings, batches: Sequence[str]) -> list[str]:
+    """Those of ``batches`` that a gate keeps from being judged, in key order."""
+    rows = _rows(settings, GATES, "NOT passed AND list_contains(?, batch)", [list(batches)])
+    return sorted({row["batch"] for row in rows})
+
+
+def act(
+    settings: Settings,
+    ids: Sequence[str],
+    action: str,
+    *,
+    who: str,
+    note: str | None = None,
+    until: datetime | None = None,
+    waiting: Tell | None = None,
+) -> tuple[list[str], Assessed]:
+    """Acknowledge (``ack``), ``snooze`` or ``undo`` alerts; returns their names, and what changed.
+
+    ``ids`` may be cut to what only one alert begins with.  To acknowledge takes the alert's batches
+    out of baselines, so that later batches are assessed again.  AuditError names every id that is
+    none.
+    """
+    with _existing(settings, waiting) as connection:
+        stored = {row["alert"]: row for row in read_rows(connection, ALERTS)}
+        names = _named(ids, list(stored))
+        acknowledged = {name for name in names if stored[name]["acknowledged_at"] is not None}
+        marks = ", ".join("?" for _ in ALERT_ACTIONS.names)
+        with transaction(connection):
+            for name in names:
+                connection.execute(
+                    f"INSERT INTO history.alert_actions ({ALERT_ACTIONS.column_list}) "
+                    f"VALUES ({marks})",
+                    [now(), name, action, until, who, note],
+                )
+            standing = read_actions(connection)
+            for name in names:
+                connection.execute(
+                    f"UPDATE history.alerts SET {', '.join(f'{each} = ?' for each in COLUMNS)} "
+                    "WHERE alert = ?",
+                    [*(standing[name][each] for each in COLUMNS), name],
+                )
+                excluded = standing[name]["acknowledged_at"] is not None
+                if excluded != (name in acknowledged):
+                    due_again(connection, "batch >= ?", stored[name]["opened"])
+    return names, assess(settings, waiting=waiting)
+
+
+def _existing(settings: Settings, waiting: Tell | None) -> Any:
+    if not store_of(settings).history.exists():
+        raise AuditError("there is no history yet; run a batch first")
+    return open_history(settings, waiting=waiting)
+
+
+def _named(ids: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The alerts that abbreviated names stand for."""
+    found, problems = [], []
+    for said in ids:
+        matching = [name for name in known if name.startswith(said.lower())]
+        if len(said) < _SHORTEST_ID:
+            problems.append(f"{said}: give at least {_SHORTEST_ID} characters")
+        elif len(matching) == 1:
+            found.append(matching[0])
+        elif matching:
+            problems.append(f"{said} begins {len(matching)} alerts: {', '.join(matching[:4])}")
+        else:
+            problems.append(f"{said} is no alert")
+    if problems:
+        advice = "`rankaudit alerts --all` lists them; nothing was done."
+        raise AuditError(several("no alert is named so", problems, advice))
+    return list(dict.fromkeys(found))
+
+
+def markers(settings: Settings) -> list[Row]:
+    """Releases, by batch."""
+    return _rows(settings, MARKERS)
+
+
+def mark(settings: Settings, batch: str, text: str, *, waiting: Tell | None = None) -> Assessed:
+    """Note that a release begins with ``batch``; later batches are compared with it and after.
+
+    The batch need not exist yet.  Marking the same again changes nothing.
+    """
+    check_batch_key(batch)
+    text = text.strip()
+    if not text or not text.isprintable():
+        raise AuditError("--text: say in one line what changed, as in 'model v7'")
+    with _existing(settings, waiting) as connection:
+        same = read_rows(
+            connection, MARKERS, "batch = ? AND text = ? AND source = 'mark'", [batch, text]
+        )
+        if not same:
+            with transaction(connection):
+                connection.execute(
+                    f"INSERT INTO history.markers ({MARKERS.column_list}) VALUES (?, ?, 'mark', ?)",
+                    [batch, text, now()],
+                )
+                due_again(connection, "batch >= ?", batch)
+    return assess(settings, waiting=waiting)
+
+
+def unmark(settings: Settings, batch: str, *, waiting: Tell | None = None) -> Assessed:
+    """Take back the marks of a batch; AuditError where there is none that somebody made."""
+    with _existing(settings, waiting) as connection:
+        there = read_rows(connection, MARKERS, "batch = ?", [batch])
+        if not any(row["source"] == "mark" for row in there):
+            why = (
+                "its marker comes from the log's model_version, and stays"
+                if there
+                else "`rankaudit mark` lists the markers"
+            )
+            raise AuditError(f"{batch}: nobody marked a release there; {why}")
+        with transaction(connection):
+            connection.execute(
+                "DELETE FROM history.markers WHERE batch = ? AND source = 'mark'", [batch]
+            )
+            due_again(connection, "batch >= ?", batch)
+    return assess(settings, waiting=waiting)

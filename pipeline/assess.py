@@ -1,0 +1,197 @@
+"""What a batch means after those before it: gates, verdicts, trends and alerts of the history.
+
+An assessment is a function of what the history holds: current scores, release markers and what
+people did about alerts.  Batches are looked at in key order whatever the order of merging, and
+only what differs from the last assessment is written.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import duckdb
+import pyarrow
+
+from pipeline.assessing.changes import differing, replace, write_statuses, wrong_statuses
+from pipeline.assessing.computing import Found, computed
+from pipeline.assessing.gating import gate_rows
+from pipeline.assessing.releases import (
+    log_markers,
+    marker_changes,
+    read_releases,
+    write_markers,
+)
+from pipeline.assessing.rows import (
+    AlertRows,
+    alert_tables,
+    as_table,
+    change_point_table,
+    trend_table,
+)
+from pipeline.assessing.stored import TOUCHED, read_stored
+from pipeline.batch import now
+from pipeline.history import HISTORY_DATABASE, has_table, open_history
+from pipeline.settings import Settings
+from pipeline.store import Tell, store_of, transaction
+from schemas.assessments import ALERT_BATCHES, ALERTS, ASSESSMENTS, CHANGE_POINTS, GATES, TRENDS
+from schemas.columns import Table
+
+Notice = Literal["none", "newest", "all"]
+"""Which new alerts may be sent: none; those that the newest batch of the history opens, if it is
+among those asked for; or those that any batch asked for opens."""
+
+
+@dataclass(frozen=True)
+class Assessed:
+    """What an assessment did.
+
+    ``later`` are batches beside those asked for that had been assessed before and now say
+    something else; ``opened`` the alerts that are new; ``gated`` the batches looked at that a gate
+    keeps out.  ``changed`` is false where the history says what it said before.
+    """
+
+    changed: bool = False
+    later: tuple[str, ...] = ()
+    opened: tuple[str, ...] = ()
+    gated: tuple[str, ...] = ()
+
+
+def assess(
+    settings: Settings,
+    batches: Sequence[str] = (),
+    *,
+    notify: Notice = "none",
+    waiting: Tell | None = None,
+) -> Assessed:
+    """Bring gates, statuses, trends, alerts and change points of the history up to date.
+
+    Looks at ``batches``, at whatever is not up to date for another reason, and at all later
+    batches; writes only what differs.  New alerts that ``notify`` does not name are never sent.
+    """
+    if not store_of(settings).history.exists() or not (batches or due(settings)):
+        return Assessed()
+    with open_history(settings, waiting=waiting) as connection:
+        every = _batches(connection)
+        standing = _standing(connection)
+        stands = {batch for batch, done in standing.items() if done} - set(batches)
+        at = next((at for at, batch in enumerate(every) if batch not in stands), None)
+        if at is None:
+            return Assessed()
+        return _assessed(connection, settings, every, at, standing, batches, notify)
+
+
+def due(settings: Settings) -> bool:
+    """Whether any batch was not assessed, or has to be assessed again; only reads."""
+    if not store_of(settings).history.exists():
+        return False
+    with open_history(settings, read_only=True) as connection:
+        if not has_table(connection, ASSESSMENTS):
+            return True
+        stands = {batch for batch, done in _standing(connection).items() if done}
+        return not stands.issuperset(_batches(connection))
+
+
+def _batches(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Batches that have scores, in key order; gaps are none of them."""
+    rows = connection.execute(
+        "SELECT batch FROM history.batches WHERE revision > 0 ORDER BY batch"
+    ).fetchall()
+    return [batch for (batch,) in rows]
+
+
+def _standing(connection: duckdb.DuckDBPyConnection) -> dict[str, bool]:
+    """Batches that were ever assessed, and whether that still stands."""
+    return dict(
+        connection.execute(
+            "SELECT batch, assessed_at IS NOT NULL FROM history.assessments"
+        ).fetchall()
+    )
+
+
+def _assessed(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    every: Sequence[str],
+    at: int,
+    standing: dict[str, bool],
+    asked: Sequence[str],
+    notify: Notice,
+) -> Assessed:
+    from_log = log_markers(connection, every)
+    stored = read_stored(connection, every[at])
+    releases = read_releases(connection, from_log)
+    found = computed(connection, settings, every, stored, releases)
+    sendable = _sendable(settings, every, asked, notify)
+    rows = AlertRows(connection, settings, stored, found, sendable)
+    alerts, sightings = alert_tables(rows)
+    changes = _changes(connection, settings, every, found, alerts, sightings)
+    wrong = wrong_statuses(connection, found.reasons)
+    gone, new = marker_changes(connection, from_log)
+    due = [batch for batch in every[at:] if not standing.get(batch)]
+    changed = bool(wrong or gone or new or any(change.which for change in changes))
+    if changed or due:
+        with transaction(connection):
+            for change in changes:
+                replace(connection, change.table, change.rows, change.by, change.which)
+            write_statuses(connection, found.reasons, wrong)
+            write_markers(connection, gone, new)
+            _note(connection, due)
+        connection.execute(f"CHECKPOINT {HISTORY_DATABASE}")
+    touched = wrong.union(*(change.which for change in changes if change.table in _BY_BATCH))
+    later = (touched & standing.keys()) - set(asked)
+    gated = tuple(batch for batch, reason in found.reasons.items() if reason)
+    return Assessed(changed, tuple(sorted(later)), tuple(rows.new), gated)
+
+
+def _sendable(
+    settings: Settings, every: Sequence[str], asked: Sequence[str], notify: Notice
+) -> set[str]:
+    """Batches whose new alerts may be sent: none where nobody receives them."""
+    if settings.notify.command is None and settings.notify.webhook is None:
+        return set()
+    return {"none": set[str](), "newest": {*asked} & {every[-1]}, "all": {*asked}}[notify]
+
+
+@dataclass(frozen=True)
+class _Change:
+    """Rows that a table should hold, and for which values of the column ``by`` it does not."""
+
+    table: Table
+    rows: pyarrow.Table
+    by: str
+    which: set[str]
+
+
+_BY_BATCH = (GATES, TRENDS, ALERT_BATCHES)
+
+
+def _changes(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    every: Sequence[str],
+    found: Found,
+    alerts: pyarrow.Table,
+    sightings: pyarrow.Table,
+) -> list[_Change]:
+    points = change_point_table(connection, settings, every, found)
+    wanted = [
+        (GATES, as_table(GATES, gate_rows(found.gates)), "batch", "batch >= ?"),
+        (TRENDS, trend_table(found), "batch", "batch >= ?"),
+        (ALERT_BATCHES, sightings, "batch", "batch >= ?"),
+        (ALERTS, alerts, "alert", TOUCHED),
+        (CHANGE_POINTS, points, "batch", "? IS NOT NULL"),
+    ]
+    return [
+        _Change(table, rows, by, differing(connection, table, rows, by, where, [found.start]))
+        for table, rows, by, where in wanted
+    ]
+
+
+def _note(connection: duckdb.DuckDBPyConnection, batches: Sequence[str]) -> None:
+    """Note that batches are up to date, within a transaction."""
+    at = now()
+    connection.execute(
+        "DELETE FROM history.assessments WHERE list_contains(?, batch)", [list(batches)]
+    )
+    for batch in batches:
+        connection.execute("INSERT INTO history.assessments VALUES (?, ?)", [batch, at])

@@ -1,0 +1,112 @@
+"""What an assessment changes in the history: found by comparing, written in one transaction."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import duckdb
+import pyarrow
+
+from schemas.columns import Table, quoted
+
+_NEW = "assessed_rows"
+
+
+@contextmanager
+def _registered(connection: duckdb.DuckDBPyConnection, rows: pyarrow.Table) -> Iterator[None]:
+    connection.register(_NEW, rows)
+    try:
+        yield
+    finally:
+        connection.unregister(_NEW)
+
+
+def differing(
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    rows: pyarrow.Table,
+    by: str,
+    where: str = "true",
+    values: Sequence[object] = (),
+) -> set[str]:
+    """Values of the column ``by`` for which the history's rows are not those of ``rows``.
+
+    ``where`` chooses the rows of the history that ``rows`` stand for.
+    """
+    names = table.column_list
+    stored = f"(SELECT {names} FROM history.{table.name} WHERE {where})"
+    with _registered(connection, rows):
+        found = connection.execute(
+            f"SELECT DISTINCT {quoted(by)} FROM ("
+            f"(SELECT {names} FROM {_NEW} EXCEPT SELECT {names} FROM {stored}) UNION ALL "
+            f"(SELECT {names} FROM {stored} EXCEPT SELECT {names} FROM {_NEW}))",
+            [*values, *values],
+        ).fetchall()
+    return {value for (value,) in found}
+
+
+def replace(
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    rows: pyarrow.Table,
+    by: str,
+    which: set[str],
+) -> None:
+    """Put those of ``rows`` whose column ``by`` is among ``which`` in the place of the stored."""
+    if not which:
+        return
+    chosen = [sorted(which)]
+    connection.execute(
+        f"DELETE FROM history.{table.name} WHERE list_contains(?, {quoted(by)})", chosen
+    )
+    with _registered(connection, rows):
+        connection.execute(
+            f"INSERT INTO history.{table.name} BY NAME "
+            f"SELECT * FROM {_NEW} WHERE list_contains(?, {quoted(by)})",
+            chosen,
+        )
+
+
+_STATUS = "CASE WHEN gated.reason IS NULL OR verdict = 'not_judged' THEN {} ELSE {} END"
+_WANTED = {
+    "status": _STATUS.format("verdict", "'gated'"),
+    "status_reason": _STATUS.format("verdict_reason", "gated.reason"),
+}
+
+
+def wrong_statuses(
+    connection: duckdb.DuckDBPyConnection, reasons: Mapping[str, str | None]
+) -> set[str]:
+    """Batches whose statuses are not what their gates make of their verdicts.
+
+    ``reasons`` says for each batch why it is gated, None where it is not.
+    """
+    differs = " OR ".join(f"{name} IS DISTINCT FROM {wanted}" for name, wanted in _WANTED.items())
+    with _registered(connection, _as_table(reasons)):
+        found = connection.execute(
+            f"SELECT DISTINCT batch FROM history.fairness_history JOIN {_NEW} AS gated "
+            f"USING (batch) WHERE {differs}"
+        ).fetchall()
+    return {batch for (batch,) in found}
+
+
+def write_statuses(
+    connection: duckdb.DuckDBPyConnection, reasons: Mapping[str, str | None], which: set[str]
+) -> None:
+    """Make the statuses of some batches what their gates make of their verdicts."""
+    if not which:
+        return
+    assigned = ", ".join(f"{name} = {wanted}" for name, wanted in _WANTED.items())
+    with _registered(connection, _as_table({b: reasons[b] for b in sorted(which)})):
+        connection.execute(
+            f"UPDATE history.fairness_history SET {assigned} FROM {_NEW} AS gated "
+            "WHERE gated.batch = fairness_history.batch"
+        )
+
+
+def _as_table(reasons: Mapping[str, str | None]) -> pyarrow.Table:
+    return pyarrow.table(
+        {
+            "batch": pyarrow.array(list(reasons), pyarrow.string()),
+            "reason": pyarrow.array(list(reasons.values()), pyarrow.string()),
+        }
+    )

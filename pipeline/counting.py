@@ -1,0 +1,86 @@
+"""What statements that count share: a session, the batch's database, and how rows meet slices."""
+
+from collections.abc import Mapping, Sequence
+
+import duckdb
+
+from metrics import WHOLE
+from pipeline.fragments import structs
+from pipeline.settings import JOIN, Settings
+from pipeline.staging import group_of
+from schemas.columns import Table, internal, literal, quoted
+from schemas.tables import BUCKET_SUMS
+
+
+def slice_structs(settings: Settings) -> str:
+    """SQL of the slices that a row belongs to, as a list of structs: the whole batch first."""
+    pairs = [(literal(WHOLE), literal(WHOLE))]
+    pairs += [(literal(name), internal(name)) for name in settings.slices]
+    return structs("slice", "slice_value", pairs)
+
+
+def attribute_structs(settings: Settings) -> str:
+    """SQL of the groups of a row, one per attribute, as a list of structs."""
+    groups = [
+        (literal(JOIN.join(attribute)), group_of(attribute, internal))
+        for attribute in settings.attributes
+    ]
+    return structs("attribute", "group_value", groups)
+
+
+class Counting:
+    """The means of filling count tables of one batch.
+
+    ``log`` is a view of the accepted rows in which columns of the user have internal names.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, settings: Settings, database: str
+    ) -> None:
+        self.connection = connection
+        self.settings = settings
+        self.name = database
+        self.database = quoted(database)
+        self.log = "accepted"
+        self._slices = slice_structs(settings)
+
+    def fill(self, table: Table, query: str) -> None:
+        """Add the rows of ``query``, matched by name; columns that it lacks are null."""
+        self.connection.execute(
+            f"INSERT INTO {self.database}.{quoted(table.name)} BY NAME {query} ORDER BY ALL"
+        )
+
+    def by_slice(self, source: str, columns: str, where: str = "true") -> str:
+        """Rows of ``source`` once per slice they belong to, with ``slice`` and ``slice_value``."""
+        return (
+            f"SELECT * EXCLUDE (s), s.slice AS slice, s.slice_value AS slice_value FROM "
+            f"(SELECT {columns}, unnest({self._slices}) AS s FROM {source} WHERE {where})"
+        )
+
+    def lists_slices(self, table: str) -> str:
+        """SQL of a table's slice columns under their own names, to go on in a select list."""
+        return "".join(
+            f", {table}.{internal(name)} AS {internal(name)}" for name in self.settings.slices
+        )
+
+    def fill_buckets(
+        self, rows: str, key: Sequence[str], statistics: Mapping[str, str], **said: str
+    ) -> None:
+        """Add sums over ``rows`` to bucket_sums: one row per key and statistic.
+
+        ``rows`` has the columns of ``key`` and ``bucket``; ``statistics`` gives the SQL of each
+        sum over some of them, exact until it becomes a double.  ``said`` are further columns.
+        """
+        names = ", ".join(key)
+        sums = ", ".join(f"({sql})::DOUBLE AS {name}" for name, sql in statistics.items())
+        packed = ", ".join(f"list({name} ORDER BY bucket) AS {name}" for name in statistics)
+        entries = structs("statistic", "sums", [(literal(name), name) for name in statistics])
+        more = "".join(f", {literal(value)} AS {name}" for name, value in said.items())
+        self.fill(
+            BUCKET_SUMS,
+            f"SELECT {names}, e.statistic AS statistic, buckets, e.sums AS sums{more} FROM "
+            f"(SELECT *, unnest({entries}) AS e FROM "
+            f"(SELECT {names}, list(bucket ORDER BY bucket) AS buckets, {packed} FROM "
+            f"(SELECT {names}, bucket, {sums} FROM ({rows}) GROUP BY {names}, bucket) "
+            f"GROUP BY {names}))",
+        )

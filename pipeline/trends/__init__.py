@@ -1,0 +1,41 @@
+"""Statistics of scores over time: pure functions on arrays, without files or databases.
+
+One batch is a row, one series (a score of one slice and attribute) a column.  ``follow`` says how
+far the newest batch is from what came before, ``discover`` which of a night's many series are
+news, ``change_points`` where a whole series changed level, and ``tested`` whether a batch is
+enough like those before it to be judged at all.
+"""
+
+from pipeline.trends.change_points import ChangePoint, change_points
+from pipeline.trends.charts import CHARTS, Charts, charts, p_values
+from pipeline.trends.discoveries import Discoveries, adjusted, discover
+from pipeline.trends.follow import Followed, follow, follow_all
+from pipeline.trends.gates import GATES, Facts, Gated, tested
+from pipeline.trends.residuals import CAP, Expectation, Residuals, standardised
+from pipeline.trends.run_lengths import cusum_arl, cusum_tail, ewma_arl
+
+__all__ = [
+    "CAP",
+    "CHARTS",
+    "GATES",
+    "ChangePoint",
+    "Charts",
+    "Discoveries",
+    "Expectation",
+    "Facts",
+    "Followed",
+    "Gated",
+    "Residuals",
+    "adjusted",
+    "change_points",
+    "charts",
+    "cusum_arl",
+    "cusum_tail",
+    "discover",
+    "ewma_arl",
+    "follow",
+    "follow_all",
+    "p_values",
+    "standardised",
+    "tested",
+]

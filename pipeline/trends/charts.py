@@ -1,0 +1,85 @@
+"""Control charts on residuals: one batch far out, and small shifts that last.
+
+Residuals are standard normal where nothing changed, and positive towards the unfair side.  The
+Shewhart chart is the residual itself; the EWMA and the CUSUM remember.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from pipeline.trends.run_lengths import cusum_tail
+
+Floats = NDArray[np.float64]
+CHARTS = ("shewhart", "ewma", "cusum")
+
+
+@dataclass(frozen=True)
+class Charts:
+    """Where the charts stand after each tested batch; arrays of shape (tested, series).
+
+    ``ewma`` is in its own standard deviations, ``cusum`` in those of residuals; both NaN where the
+    tested batch has no residual.  ``since`` is the row in which the present run of the CUSUM began,
+    the batch after it was last 0, and the tested row where it is 0.
+    """
+
+    ewma: Floats
+    cusum: Floats
+    since: NDArray[np.int64]
+
+
+def charts(
+    residual: Floats,
+    eligible: NDArray[np.bool_],
+    *,
+    smoothing: float,
+    drift: float,
+    window: int,
+    tested: int | None = None,
+) -> Charts:
+    """The charts of the last ``tested`` rows (all by default), each over its last ``window`` rows.
+
+    Takes residuals and whether each may enter the charts of later batches, of shape (batches,
+    series).  A row without residual, or that is not eligible, is passed over as if it had not been;
+    the tested row itself always counts.
+
+    EWMA: E = (1 - smoothing) E + smoothing z, divided by its standard deviation, which grows with
+    the number of residuals.  CUSUM: C = max(0, C + z - drift).
+    Source: Roberts 1959; Page 1954; for the variance, Lucas & Saccucci 1990.
+    """
+    rows = len(residual) if tested is None else min(tested, len(residual))
+    first, shape = len(residual) - rows, (rows, residual.shape[1])
+    padding = ((window - 1, 0), (0, 0))
+    known = ~np.isnan(residual)
+    serving = np.pad(eligible & known, padding)
+    filled = np.pad(np.where(known, residual, 0.0), padding)
+    ewma, variance, cusum = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    since = np.full(shape, -1)
+    kept = 1.0 - smoothing
+    for lag in range(window - 1, -1, -1):
+        lagged = slice(first + window - 1 - lag, first + window - 1 - lag + rows)
+        enters = serving[lagged] if lag else known[first:]
+        z = filled[lagged]
+        row = np.arange(first - lag, first - lag + rows)[:, None]
+        since = np.where(enters & (cusum == 0), row, since)
+        ewma = np.where(enters, kept * ewma + smoothing * z, ewma)
+        variance = np.where(enters, kept**2 * variance + smoothing**2, variance)
+        cusum = np.where(enters, np.maximum(0.0, cusum + z - drift), cusum)
+    tested_known = known[first:]
+    since = np.where(cusum > 0, since, np.arange(first, first + rows)[:, None])
+    return Charts(
+        ewma=np.where(tested_known, ewma / np.sqrt(np.where(tested_known, variance, 1.0)), np.nan),
+        cusum=np.where(tested_known, cusum, np.nan),
+        since=np.where(tested_known, since, -1),
+    )
+
+
+def p_values(residual: Floats, ewma: Floats, cusum: Floats, drift: float) -> Floats:
+    """How likely each chart is to stand so high, or higher, where nothing changed.
+
+    Takes arrays of one shape; gives one with the charts in front, in the order of ``CHARTS``.  NaN
+    where a chart is NaN.  The CUSUM's is that of one that has run for long.
+    """
+    return np.stack([ndtr(-residual), ndtr(-ewma), cusum_tail(cusum, drift)])

@@ -1,0 +1,154 @@
+"""rankaudit alerts, mark and assess; what run and backfill say of alerts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from histories import NIGHTS, fill, gap, put, score
+from stores import write_settings
+
+from pipeline.assess import assess
+from pipeline.cli import main
+from pipeline.settings import Settings, load_settings
+
+SETTINGS = """\
+attributes: [gender]
+slices: [device]
+metrics: [EXP]
+thresholds: {EXP.MinMaxRatio: {min: 0.8}}
+trends: {window: 8, least: 4}
+gate: {window: 6, least: 3}
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A history of fifteen nights, the last of them a breach, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    found = load_settings(write_settings(tmp_path, SETTINGS))
+    fill(found, 14)
+    put(found, NIGHTS[14], [score(0.5)])
+    assess(found)
+    return found
+
+
+def rankaudit(*arguments: str, code: int = 0) -> Result:
+    answer = CliRunner().invoke(main, arguments)
+    assert answer.exit_code == code, answer.output
+    return answer
+
+
+def document(*arguments: str, code: int = 0) -> Any:
+    return json.loads(rankaudit(*arguments, "--json", code=code).stdout.splitlines()[-1])
+
+
+def names() -> list[str]:
+    return [row["alert"] for row in document("alerts")["alerts"]]
+
+
+def test_open_alerts_are_listed(settings: Settings) -> None:
+    text = rankaudit("alerts").stdout
+    assert "breach" in text
+    assert "EXP.MinMaxRatio of gender" in text
+    assert max(map(len, text.splitlines())) <= 80
+    whole = rankaudit("alerts", "--long").stdout
+    assert "FROM v_history" in whole
+    assert max(map(len, whole.splitlines())) <= 80
+
+
+def test_acknowledging_says_what_changed(settings: Settings) -> None:
+    before = names()
+    text = rankaudit("alerts", "ack", before[0][:5], "--note", "known", "--by", "eve").stdout
+    assert f"{before[0]} acknowledged" in text
+    assert before[0] not in names()
+    assert "acknowledged:" in rankaudit("alerts", "--all").stdout.replace("\n", " ")
+    (row,) = (row for row in document("alerts", "--all")["alerts"] if row["alert"] == before[0])
+    assert (row["acknowledged_by"], row["note"]) == ("eve", "known")
+    found = document("alerts", "undo", before[0])
+    assert found["alerts"] == [before[0]]
+    assert names() == before
+
+
+def test_snoozing(settings: Settings) -> None:
+    (first, *others) = names()
+    rankaudit("alerts", "snooze", first, "--until", "2999-01-01")
+    assert names() == others
+    assert "snoozed until 2999-01-01" in rankaudit("alerts", "--all").stdout.replace("\n", " ")
+
+
+def test_alerts_of_a_batch(settings: Settings) -> None:
+    assert document("alerts", "--batch", NIGHTS[3]) == {"alerts": []}
+    assert rankaudit("alerts", "--batch", NIGHTS[3]).stdout == f"No alert in {NIGHTS[3]}.\n"
+    assert {row["opened"] for row in document("alerts", "--batch", NIGHTS[14])["alerts"]} == {
+        NIGHTS[14]
+    }
+
+
+def test_of_a_batch_without_scores_nothing_is_said(settings: Settings) -> None:
+    gap(settings, NIGHTS[15])
+    for batch in (NIGHTS[15], "2025-12-31"):
+        answer = rankaudit("alerts", "--batch", batch, code=4)
+        assert answer.stderr == f"rankaudit: {batch}: the history has no scores of such a batch\n"
+
+
+def test_a_wrong_name_is_an_error(settings: Settings) -> None:
+    answer = rankaudit("alerts", "ack", "ffffffffffff", code=1)
+    assert "ffffffffffff is no alert" in answer.stderr
+    assert document("alerts", "ack", "ffffffffffff", code=1)["exit_code"] == 1
+
+
+def test_without_a_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_settings(tmp_path)
+    assert rankaudit("alerts").stdout == "No alert is open.\n"
+    assert rankaudit("mark").stdout == "No release is marked.\n"
+    for command in (["alerts", "ack", "abcd"], ["mark", "--batch", "b", "--text", "v7"]):
+        assert "run a batch first" in rankaudit(*command, code=1).stderr
+    rankaudit("assess", code=4)
+
+
+def test_marking(settings: Settings) -> None:
+    found = document("mark", "--batch", NIGHTS[10], "--text", "model v7")
+    assert found["later"] == NIGHTS[10:15]
+    assert "model v7" in rankaudit("mark").stdout
+    (marker,) = document("mark")["markers"]
+    assert (marker["batch"], marker["source"]) == (NIGHTS[10], "mark")
+    assert "no longer marked" in rankaudit("mark", "--batch", NIGHTS[10], "--remove").stdout
+    rankaudit("mark", "--batch", NIGHTS[10], "--remove", code=1)
+
+
+@pytest.mark.parametrize(
+    "given", [["--text", "v7"], ["--remove"], ["--batch", "b"],
+              ["--batch", "b", "--text", "v7", "--remove"]]
+)  # fmt: skip
+def test_half_a_marker_is_an_error(settings: Settings, given: list[str]) -> None:
+    rankaudit("mark", *given, code=2)
+
+
+def test_assessing_anew(settings: Settings) -> None:
+    found = document("assess", "--from", NIGHTS[5])
+    assert (found["batches"], found["changed"]) == (NIGHTS[5:15], False)
+    write_settings(settings.folder, SETTINGS.replace("window: 8", "window: 9"))
+    assert "changed" in rankaudit("assess").stdout
+
+
+def test_gates_and_shifts_may_fail_a_run(settings: Settings) -> None:
+    """The day has no log, but its scores are kept: what they say still counts."""
+    for value, codes in ((0.5, (5, 4, 4)), (0.82, (4, 5, 4))):
+        put(settings, NIGHTS[14], [score(value)])
+        assess(settings)
+        for kind, code in zip(("breach", "shift", "gate"), codes, strict=True):
+            rankaudit("run", "--batch", NIGHTS[14], "--fail-on", kind, code=code)
+    put(settings, NIGHTS[14], [score(0.5)], rows=100)
+    assess(settings)
+    for kind, code in (("breach", 4), ("shift", 4), ("gate", 5)):
+        rankaudit("run", "--batch", NIGHTS[14], "--fail-on", kind, code=code)
+    given = ["--fail-on", "breach", "--fail-on", "gate"]
+    rankaudit("run", "--batch", NIGHTS[14], *given, code=5)
+
+
+def test_a_backfill_ends_with_open_alerts(settings: Settings) -> None:
+    text = rankaudit("backfill", "--from", NIGHTS[14], "--to", NIGHTS[14], code=4).stdout
+    assert "open; `rankaudit alerts` lists them." in text

@@ -1,0 +1,122 @@
+"""The data gate: distances by hand, what is said, and what is not tested."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipeline import trends
+from pipeline.settings import Gate
+from pipeline.trends import GATES, Facts, Gated
+
+USUAL = Facts(
+    rows=20_000,
+    lists=1_000,
+    relevance_known=18_000,
+    click_known=20_000,
+    unknown={"gender": 0.02},
+    groups={"gender": {"F": 6_000, "M": 12_000, "unknown": 400}},
+)
+LIMITS = Gate()
+
+
+def gates(today: Facts, before: Facts = USUAL, limits: Gate = LIMITS) -> dict[str, Gated]:
+    found = trends.tested(today, [before] * limits.least, limits)
+    names = [(gated.gate, gated.attribute) for gated in found]
+    assert len(set(names)) == len(names)
+    return {gated.gate: gated for gated in found}
+
+
+def test_a_batch_like_the_others_passes_every_gate() -> None:
+    found = gates(USUAL)
+    assert tuple(found) == GATES
+    assert all(gated.passed and gated.distance == 0 for gated in found.values())
+
+
+CASES: list[tuple[str, dict[str, Any], float, bool]] = [
+    ("volume", {"rows": 10_000, "lists": 1_000}, 0.5, True),
+    ("volume", {"rows": 9_999, "lists": 1_000}, 1 - 9_999 / 20_000, False),
+    ("volume", {"rows": 40_001, "lists": 1_000}, 1 - 20_000 / 40_001, False),
+    ("volume", {"rows": 19_000, "lists": 400}, 0.6, False),
+    ("volume", {"rows": 0, "lists": 0}, 1.0, False),
+    ("list_length", {"rows": 24_000}, 0.2, True),
+    ("list_length", {"rows": 14_000}, 0.3, False),
+    ("group_mix", {"groups": {"gender": {"F": 1, "M": 1}}}, 1 / 2 - 1 / 3, False),
+    ("group_mix", {"groups": {"gender": {"F": 40, "M": 60, "unknown": 900}}}, 1 / 15, True),
+    ("group_mix", {"groups": {"gender": {"X": 5}}}, 1.0, False),
+    ("unknown_share", {"unknown": {"gender": 0.08}}, 0.06, False),
+    ("unknown_share", {"unknown": {"gender": 0.0}}, 0.0, True),
+    ("labels", {"relevance_known": 15_000}, 0.15, False),
+    ("labels", {"relevance_known": 17_000}, 0.05, True),
+    ("labels", {"click_known": 0}, 1.0, False),
+    ("labels", {"relevance_known": 20_000}, 0.0, True),
+]
+
+
+@pytest.mark.parametrize(("gate", "changed", "distance", "passed"), CASES)
+def test_distances(gate: str, changed: dict[str, Any], distance: float, passed: bool) -> None:
+    found = gates(replace(USUAL, **changed))[gate]
+    assert found.distance == pytest.approx(distance, abs=1e-12)
+    assert found.passed == passed
+
+
+def test_texts_say_value_usual_and_limit() -> None:
+    today = Facts(18_701, 500, 9_000, 18_701, {"gender": 0.1}, {"gender": {"F": 10, "M": 90}})
+    assert [gated.text for gated in gates(today).values()] == [
+        "500 lists, usually 1,000: 50.0% fewer, the limit is 50%",
+        "37.4 rows in a list, usually 20.0: 87.0% longer, the limit is 25%",
+        "gender: 23.3% of rows changed group, the limit is 15%; "
+        "most of all F, 10.0% of rows, usually 33.3%",
+        "gender: 10.0% of rows without a group, usually 2.0%; the limit is 5% more",
+        "relevance known for 48.1% of rows, usually 90.0%; the limit is 10% less",
+    ]
+    more = gates(replace(USUAL, rows=50_000))["volume"]
+    assert more.text == "50,000 rows, usually 20,000: 2.5 times as many, the limit is 2 times"
+
+
+def test_what_is_usual_is_the_median_of_the_window() -> None:
+    before = [replace(USUAL, rows=rows) for rows in (10**9, 10**9, 10**9, 1, 10, 12, 11, 10**6)]
+    (found,) = (
+        gated
+        for gated in trends.tested(replace(USUAL, rows=11), before, Gate(window=5, least=5))
+        if gated.gate == "volume"
+    )
+    assert found.usual in (11, 1000)
+    assert trends.tested(replace(USUAL, rows=11), before[-5:], Gate(window=5, least=5))[0] == found
+
+
+def test_usual_shares_of_groups_add_up_again() -> None:
+    mixes = [{"A": 8, "B": 1, "C": 1}, {"A": 1, "B": 8, "C": 1}, {"A": 1, "B": 1, "C": 8}]
+    before = [replace(USUAL, groups={"gender": mix}) for mix in mixes]
+    today = replace(USUAL, groups={"gender": {"A": 1, "B": 1, "C": 1}})
+    found = trends.tested(today, before, Gate(least=3))
+    assert next(gated for gated in found if gated.gate == "group_mix").distance == pytest.approx(0)
+
+
+def test_few_batches_before_are_no_baseline() -> None:
+    assert trends.tested(USUAL, [USUAL] * (LIMITS.least - 1), LIMITS) == ()
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_a_gate_without_a_limit_is_not_tested(gate: str) -> None:
+    found = gates(USUAL, limits=Gate(**{gate: None}))
+    assert set(found) == set(GATES) - {gate}
+
+
+def test_a_column_that_was_never_there_is_no_failure() -> None:
+    bare = replace(USUAL, relevance_known=0, click_known=0, unknown={}, groups={})
+    found = gates(bare, before=bare)
+    assert set(found) == {"volume", "list_length"}
+    # Nor is one that is new.
+    assert all(gated.passed for gated in gates(USUAL, before=bare).values())
+
+
+def test_each_attribute_has_its_own_gates() -> None:
+    two = replace(
+        USUAL,
+        unknown={"b": 0.5, "a": 0.0},
+        groups={"b": {"X": 1, "Y": 1}, "a": {"X": 1}},
+    )
+    found = [(gated.gate, gated.attribute) for gated in trends.tested(two, [two] * 7, LIMITS)]
+    assert [name for gate, name in found if gate == "group_mix"] == ["a", "b"]
+    assert [name for gate, name in found if gate == "unknown_share"] == ["a", "b"]
