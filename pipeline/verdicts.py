@@ -82,11 +82,21 @@ def verdict_on(
             return Verdict("insufficient", Cause.NO_INTERVAL)
         if not _beyond(threshold, end):
             return Verdict("insufficient", Cause.INTERVAL)
-        # Chance moves what is shown; it cannot show what an expected group lacks.
-        noise = doubt.p_noise if score.name.measure.expects is None else None
-        if noise is not None and noise > 1.0 - settings.evidence.confidence:
+        if _may_be_noise(score, settings, doubt, threshold):
             return Verdict("insufficient", Cause.NOISE)
     return Verdict("breach")
+
+
+def _may_be_noise(score: Score, settings: Settings, doubt: Doubt, threshold: Threshold) -> bool:
+    """Whether chance alone gives such a score too often, on its way to one that is acceptable.
+
+    Chance moves what is shown; it cannot show what an expected group lacks.  And where any number
+    of lists in random order would be beyond the threshold too, no noise is to blame.
+    """
+    if doubt.p_noise is None or score.name.measure.expects is not None:
+        return False
+    often = doubt.p_noise > 1.0 - settings.evidence.confidence
+    return often and not _beyond(threshold, doubt.settled)
 
 
 def _few(score: Score, settings: Settings, bases: Sequence[Basis]) -> str | None:

@@ -768,7 +768,11 @@ def test_a_column_that_is_nearly_read_is_named(log: Path) -> None:
     [
         # Judged in slices only, and fine there: that is a verdict too.
         ("EXP.MinMaxRatio: {min: 0.01, slices: [device]}", "No score is beyond", "without"),
-        ("EXPRU.MinMaxRatio: {min: 0.5}", "No score with a threshold could be judged", "No score is"),
+        (
+            "EXPRU.MinMaxRatio: {min: 0.5}",
+            "No score with a threshold could be judged",
+            "No score is",
+        ),
         (
             "EXP.MinMaxRatio: {min: 0.01}\n  EXPRU.MinMaxRatio: {min: 0.5}",
             "1 score of whole batches with a threshold, but without a value",

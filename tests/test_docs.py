@@ -442,6 +442,20 @@ def _beside(rows: Rows) -> None:
         assert (row["p_noise"] <= 0.05) == (row["value"] <= row["noise_limit"])
 
 
+def _sure(rows: Rows) -> None:
+    assert rows
+    assert all(row["lower"] <= row["value"] <= row["upper"] for row in rows)
+
+
+def _untold(rows: Rows) -> None:
+    assert all(row["cause"] for row in rows)
+
+
+def _within(rows: Rows) -> None:
+    assert rows
+    assert all(row["lower"] >= 0.8 for row in rows)
+
+
 ANSWERS: dict[str, Callable[[Rows], None]] = {
     "the last verdicts, worst batch first": _breaches,
     "trend of one score": _trend,
@@ -452,6 +466,9 @@ ANSWERS: dict[str, Callable[[Rows], None]] = {
     "alerts and how long they lasted": _alert_lives,
     "what an alert said, batch by batch": _alert_texts,
     "followed scores and what they are compared with": _followed,
+    "how sure the scores of a day are": _sure,
+    "why there were no verdicts": _untold,
+    "scores that are within a limit for sure": _within,
     "scores that chance alone explains": _by_chance,
     "slices by what chance alone can do to them": _by_noise,
     "a score beside its interval and its noise floor": _beside,

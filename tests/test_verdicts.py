@@ -56,6 +56,12 @@ CASES: dict[str, tuple[dict[str, Any], str, str | None]] = {
     "no ends": ({"doubt": Doubt()}, "insufficient", "no_interval"),
     "no far end, which does not matter": ({"doubt": Doubt(None, 0.7)}, "breach", None),
     "chance alone": ({"doubt": Doubt(0.5, 0.7, p_noise=0.06)}, "insufficient", "noise"),
+    "chance alone, in the end acceptable": (
+        {"doubt": Doubt(0.5, 0.7, p_noise=0.4, settled=0.8)}, "insufficient", "noise"
+    ),
+    "beyond in any order, however many lists": (
+        {"doubt": Doubt(0.5, 0.7, p_noise=0.4, settled=0.79)}, "breach", None
+    ),
     "nearly chance": ({"doubt": Doubt(0.5, 0.7, p_noise=0.05)}, "breach", None),
     "no noise floor": ({"doubt": Doubt(0.5, 0.7)}, "breach", None),
     "high": ({"label": HIGH, "value": 0.3, "doubt": Doubt(0.25, 0.4)}, "breach", None),
@@ -275,3 +281,14 @@ def test_an_undefined_ratio_in_many_resamples() -> None:
     label = "EXPU.MinMaxRatio"
     minima = {"min_relevant": 0, "noise_draws": 0}
     assert verdicts(rows, label, {"min": 0.9}, minima)[WHOLE] == ("insufficient", "no_interval")
+
+
+def test_a_score_that_is_unfair_in_any_order() -> None:
+    # A group with a fifth of the rows has a fifth of the weight, wherever it stands.
+    orders = tuple("".join("b" if at == place else "a" for at in range(5)) for place in range(5))
+    rows, limit = served(200, orders), {"min": 0.8}
+    found = {
+        label: verdicts(rows, f"{label}(decay=0.75).MinMaxRatio", limit)[WHOLE]
+        for label in ("ERBE", "ERBP")
+    }
+    assert found == {"ERBE": ("breach", None), "ERBP": ("ok", None)}

@@ -50,9 +50,11 @@ class Floor:
 
     ``limit`` is passed, to the unfair side, in 5 of 100 batches; ``p_value`` is the probability of
     a score as unfair as the batch's own, or more.  Both are None where no side is unfair, and a
-    limit that is infinite is None.
+    limit that is infinite is None.  ``settled`` is what chance gives in the end, when the same
+    lists come again and again: unfair by itself where groups differ in what a metric divides by.
     """
 
+    settled: float
     expected: float
     limit: float | None
     p_value: float | None
@@ -147,8 +149,10 @@ class Noise:
         return self._made[name]
 
     def _normal(self, groups: int) -> FloatArray:
+        """Standard normal draws, and one without any noise last."""
         evidence = self._settings.evidence
-        return normal_draws(evidence.seed, evidence.noise_draws, groups)
+        draws = normal_draws(evidence.seed, evidence.noise_draws, groups)
+        return np.concatenate([draws, np.zeros((1, groups))])
 
     def _sums(self, mix: Mix, weight: FloatArray, counts: Counts) -> FloatArray:
         """Each group's weight in draws, shape (draws, groups), within what positions allow."""
@@ -263,24 +267,26 @@ def _replicates(
     )
 
 
-def _floor(name: ScoreName, value: float, draws: FloatArray) -> Floor | None:
-    """The floor of one score from draws of it, shape (draws,).
+def _floor(name: ScoreName, value: float, drawn_scores: FloatArray) -> Floor | None:
+    """The floor of one score from draws of it, shape (draws + 1,), the last one without noise.
 
     An infinite draw is more unfair than any number, and left out of the mean.
     """
+    draws, settled = drawn_scores[:-1], float(drawn_scores[-1])
     defined = draws[~np.isnan(draws)]
     finite = defined[np.isfinite(defined)]
     if len(finite) < PASSED * len(draws):
         return None
     expected = float(finite.mean())
     if name.alarm is None:
-        return Floor(expected, None, None)
+        return Floor(settled, expected, None, None)
     side = -1.0 if name.alarm == "low" else 1.0
     unfair = side * defined
     beyond = int((unfair >= side * value - ROUNDING * abs(value)).sum())
     limit = side * float(_quantile(unfair, PASSED))
     # The batch itself is one of the draws that could have been (Davison & Hinkley 1997, 4.2).
-    return Floor(expected, limit if isfinite(limit) else None, (beyond + 1) / (len(defined) + 1))
+    p_value = (beyond + 1) / (len(defined) + 1)
+    return Floor(settled, expected, limit if isfinite(limit) else None, p_value)
 
 
 def _quantile(draws: FloatArray, level: float) -> float:
@@ -295,12 +301,12 @@ def _quantile(draws: FloatArray, level: float) -> float:
 def _normal_floor(name: ScoreName, value: float, expected: float, spread: float) -> Floor:
     """The floor of a score that is normal under chance."""
     if name.alarm is None:
-        return Floor(expected, None, None)
+        return Floor(expected, expected, None, None)
     side = -1.0 if name.alarm == "low" else 1.0
     limit = expected + side * float(ndtri(PASSED)) * spread
     away = side * (value - expected)
     # Sums of prefixes are stored with some 14 digits.
     rounding = 1e-9 * max(1.0, abs(expected))
     if spread <= rounding * 1e-3:
-        return Floor(expected, limit, 1.0 if away <= rounding else 0.0)
-    return Floor(expected, limit, float(ndtr(-away / spread)))
+        return Floor(expected, expected, limit, 1.0 if away <= rounding else 0.0)
+    return Floor(expected, expected, limit, float(ndtr(-away / spread)))

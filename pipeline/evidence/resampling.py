@@ -29,7 +29,6 @@ from metrics import (
 )
 from metrics.weights import FloatArray, IntArray
 from pipeline.counting import attribute_structs, slice_structs
-from pipeline.evidence.pieces import pieces
 from pipeline.evidence.randomness import poisson_weights
 from pipeline.settings import Settings
 from schemas.columns import internal, quoted
@@ -82,13 +81,14 @@ class Resampling:
         for measure in measures:
             if not measure.uses_lists:
                 self._totals |= asked(measure, self._depth).totals
-        self._cells = self._read_cells() if self._totals else {}
-        self._sums: dict[Slice, list[Row]] = {}
-        for row in self._read_sums():
-            self._sums.setdefault((row["slice"], row["slice_value"]), []).append(row)
+        if self._totals:
+            self._sum_ranks()
 
-    def _read_cells(self) -> dict[tuple[str, ...], pyarrow.Table]:
-        """Sums over ranks that measures ask for, by slice and attribute, a column for each."""
+    def _sum_ranks(self) -> None:
+        """Make the sums over ranks that measures ask for, a column for each.
+
+        They may be many, so they stay in the session, which can spill them, until asked for.
+        """
         weights: dict[str, Any] = {"rank": np.arange(1, self._depth + 1)}
         sums = []
         for at, ((column, _), weight) in enumerate(self._totals.items()):
@@ -110,20 +110,28 @@ class Resampling:
         key = "slice, slice_value, attribute, group_value, bucket"
         outer = ", ".join(f"{outer} AS f{at}" for at, (_, outer) in enumerate(sums))
         self._connection.register("rank_weights", pyarrow.table(weights))
-        table = self._connection.sql(
-            f"SELECT {key}, {outer} FROM (SELECT *, s.slice AS slice, "
-            "s.slice_value AS slice_value, g.attribute AS attribute, "
+        self._connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE rank_sums AS SELECT {key}, {outer} FROM "
+            "(SELECT *, s.slice AS slice, s.slice_value AS slice_value, g.attribute AS attribute, "
             f"g.group_value AS group_value FROM (SELECT *, unnest({slices}) AS s "
             f"FROM (SELECT *, unnest({attributes}) AS g FROM ({cells})))) "
             f"GROUP BY {key} ORDER BY {key}"
-        ).to_arrow_table()
+        )
         self._connection.unregister("rank_weights")
-        return pieces(table, ("slice", "slice_value", "attribute"))
 
-    def _read_sums(self) -> Iterator[Row]:
-        """Rows of bucket_sums, with arrays for their lists."""
+    def _rank_sums(self, part: Slice, attribute: str) -> pyarrow.Table:
+        """Sums over ranks of one slice and attribute, by group and bucket."""
+        return self._connection.sql(
+            "SELECT * FROM rank_sums WHERE slice = ? AND slice_value = ? AND attribute = ?",
+            params=[*part, attribute],
+        ).to_arrow_table()
+
+    def _bucket_sums(self, part: Slice, attribute: str) -> Iterator[Row]:
+        """Rows of bucket_sums of one slice and attribute, with arrays for their lists."""
         table = self._connection.sql(
-            f"SELECT {BUCKET_SUMS.column_list} FROM {self._database}.bucket_sums"
+            f"SELECT {BUCKET_SUMS.column_list} FROM {self._database}.bucket_sums WHERE slice = ? "
+            "AND slice_value = ? AND coalesce(attribute, ?) = ?",
+            params=[*part, attribute, attribute],
         ).to_arrow_table()
         packed = {name: table[name].combine_chunks() for name in ("buckets", "sums")}
         edges = packed["sums"].offsets.to_numpy()
@@ -136,31 +144,29 @@ class Resampling:
         """Resamples of one slice and attribute, of which ``counts`` are the counts."""
         evidence = self._settings.evidence
         weights = poisson_weights(evidence.seed, evidence.resamples, BUCKETS)
-        buckets = self._buckets(part)
+        rows = list(self._bucket_sums(part, attribute))
+        buckets = _occupied(rows)
         if len(buckets) < BUCKETS:
             weights = weights[:, buckets]
-        sums = self._by_bucket(part, attribute, counts, buckets)
+        cells = self._rank_sums(part, attribute) if self._totals else None
+        sums = self._by_bucket(rows, cells, counts, buckets)
         names, matrices = list(sums), list(sums.values())
         product = exact_product(weights, np.concatenate(matrices, axis=1))
         edges = np.cumsum([matrix.shape[1] for matrix in matrices])[:-1]
         found = dict(zip(names, np.split(product, edges, axis=1), strict=True))
         return self._assembled(found, counts)
 
-    def _buckets(self, part: Slice) -> IntArray:
-        """Buckets with a list of the slice, ascending."""
-        for row in self._sums.get(part, ()):
-            if row["statistic"] == "lists":
-                return row["buckets"].astype(np.int64)  # type: ignore[no-any-return]
-        return np.zeros(0, dtype=np.int64)
-
     def _by_bucket(
-        self, part: Slice, attribute: str, counts: Counts, buckets: IntArray
+        self,
+        sums: Iterable[Row],
+        cells: pyarrow.Table | None,
+        counts: Counts,
+        buckets: IntArray,
     ) -> dict[Key, FloatArray]:
         """Everything that is resampled, shape (buckets, groups), or (buckets, 1) without groups."""
         at = {name: place for place, name in enumerate(counts.groups)}
         rows, size = len(buckets), len(counts.groups)
         found: dict[Key, FloatArray] = {}
-        cells = self._cells.get((*part, attribute))
         if cells is not None:
             group = np.array([at[name] for name in cells["group_value"].to_pylist()])
             bucket = np.searchsorted(buckets, cells["bucket"].to_numpy())
@@ -174,13 +180,13 @@ class Resampling:
             wide = parse_measure(label).metric.per_group
             for statistic in ("value", "weight"):
                 found["list", label, reading, statistic] = np.zeros((rows, size if wide else 1))
-        for row in self._sums.get(part, ()):
+        for row in sums:
             key: Key = ("sum", row["statistic"])
             if row["metric"] is not None:
                 key = ("list", row["metric"], row["reading"], row["statistic"])
             # Groups that are only expected stand in the sums of measures that expect them.
             column = 0 if row["group_value"] is None else at.get(row["group_value"])
-            if row["attribute"] in (None, attribute) and key in found and column is not None:
+            if key in found and column is not None:
                 occupied = np.searchsorted(buckets, row["buckets"])
                 found[key][occupied, column] = row["sums"]
         return found
@@ -221,3 +227,12 @@ class Resampling:
                 for label, reading in counts.list_sums
             },
         )
+
+
+def _occupied(rows: Iterable[Row]) -> IntArray:
+    """Buckets with a list of the slice that ``rows`` are about, ascending."""
+    for row in rows:
+        if row["statistic"] == "lists":
+            found: IntArray = row["buckets"].astype(np.int64)
+            return found
+    return np.zeros(0, dtype=np.int64)

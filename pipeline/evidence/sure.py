@@ -21,8 +21,8 @@ Ends = tuple[float | None, float | None]
 class Doubt:
     """How far one score can be trusted; None is what is not known.
 
-    ``lower`` and ``upper`` are the ends of the interval.  ``expected``, ``noise_limit`` and
-    ``p_noise`` say what chance alone gives: see ``Floor``.
+    ``lower`` and ``upper`` are the ends of the interval.  ``expected``, ``noise_limit``,
+    ``p_noise`` and ``settled`` say what chance alone gives: see ``Floor``.
     """
 
     lower: float | None = None
@@ -30,6 +30,7 @@ class Doubt:
     expected: float | None = None
     noise_limit: float | None = None
     p_noise: float | None = None
+    settled: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,11 @@ class Evidence:
             tuple(
                 Doubt(
                     *end,
-                    *((floor.expected, floor.limit, floor.p_value) if floor else (None,) * 3),
+                    *(
+                        (floor.expected, floor.limit, floor.p_value, floor.settled)
+                        if floor
+                        else (None,) * 4
+                    ),
                 )
                 for end, floor in zip(ends, floors, strict=True)
             ),
