@@ -4,13 +4,13 @@ Every table is measured with the functions and defaults of the project, beside p
 where there are some, and written between its markers in the document.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 
 import click
 import numpy as np
+from measured import fill, table
 
 from pipeline.settings import Trends
 from pipeline.trends import (
@@ -38,11 +38,6 @@ PUBLISHED = {
 SHIFTS = (0.0, 1.0, 2.0)
 STEPS = (1.0, 2.0, 3.0)
 WILD = 20.0
-
-
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def signals(kind: str, weight: float, limit: float, sided: int) -> Callable[..., np.ndarray]:
@@ -277,15 +272,6 @@ def tables(quick: bool, seeds: int, series: int, seed: int) -> Iterator[tuple[st
     yield "change points", change_point_rates(10 if quick else 4000, seed)
 
 
-def written(document: str, name: str, measured: str) -> str:
-    """``document`` with a table between its markers; ValueError if it has no such markers."""
-    start, end = f"<!-- measured: {name} -->", "<!-- /measured -->"
-    pattern = re.compile(re.escape(start) + r".*?" + re.escape(end), re.DOTALL)
-    if not pattern.search(document):
-        raise ValueError(f"no marker {start}")
-    return pattern.sub(lambda _: f"{start}\n{measured}\n{end}", document)
-
-
 @click.command(help=__doc__)
 @click.option("--seeds", default=200, show_default=True, help="Simulations of 60 nights.")
 @click.option("--series", default=500, show_default=True, help="Series followed each night.")
@@ -295,10 +281,7 @@ def written(document: str, name: str, measured: str) -> str:
 def main(seeds: int, series: int, seed: int, quick: bool, document: Path) -> None:
     if quick:
         seeds, series = 2, 30
-    for name, measured in tables(quick, seeds, series, seed):
-        click.echo(f"\n{name}\n{measured}")
-        text = written(document.read_text(encoding="utf-8"), name, measured)
-        document.write_text(text, encoding="utf-8")
+    fill(document, tables(quick, seeds, series, seed))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,8 @@ from schemas.tables import BATCH_TABLES, HISTORY_TABLES, bucket_counts
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = tuple(
-    ROOT / "docs" / f"{name}.md" for name in ("metrics", "tables", "settings", "operations", "evidence")
+    ROOT / "docs" / f"{name}.md"
+    for name in ("metrics", "tables", "settings", "operations", "evidence")
 )
 _PART = re.compile(r"(<!-- derived: (?P<name>[\w-]+) -->\n).*?(<!-- /derived -->)", re.DOTALL)
 

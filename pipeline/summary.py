@@ -207,7 +207,8 @@ def print_markers(out: Console, rows: Sequence[Mapping[str, Any]]) -> None:
 def _state(row: Mapping[str, Any]) -> str:
     """What there is to say about an alert beside that it is open."""
     if row["state"] != "open":
-        return str(row["state"])
+        known = ", acknowledged" if row["acknowledged_at"] is not None else ""
+        return f"{row['state']}{known}"
     if row["acknowledged_at"] is not None:
         return "acknowledged"
     return f"snoozed until {row['snoozed_until']:%Y-%m-%d}" if row["snoozed_until"] else ""

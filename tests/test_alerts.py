@@ -14,7 +14,7 @@ from pipeline.assess import assess
 from pipeline.assessing.actions import standing
 from pipeline.assessing.episodes import Episode, before, continued, identified
 from pipeline.assessing.findings import Findings
-from pipeline.assessing.subjects import Part, Series, Subject
+from pipeline.assessing.subjects import Series, Subject
 from pipeline.errors import AuditError
 from pipeline.publish import publish
 from pipeline.settings import Settings

@@ -1,39 +1,22 @@
-"""The script behind the tables of docs/evidence.md runs, and its short way is that of a batch."""
+"""The short way that simulations of intervals take is that of a batch."""
 
 import importlib
-import re
-import shutil
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from logs import Rows, scored_file
 from slow_resampling import bucket_of
 
 ROOT = Path(__file__).parent.parent
-TABLE = re.compile(r"<!-- measured: ([a-z -]+) -->\n(.*?)<!-- /measured -->", re.DOTALL)
 
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     return importlib.import_module("intervals")
-
-
-def test_quick_measurements_fill_the_document(script: ModuleType, tmp_path: Path) -> None:
-    page = tmp_path / "evidence.md"
-    shutil.copy(ROOT / "docs" / "evidence.md", page)
-    answer = CliRunner().invoke(script.main, ["--quick", "--document", str(page)])
-    assert answer.exit_code == 0, answer.output
-    before = TABLE.findall((ROOT / "docs" / "evidence.md").read_text("utf-8"))
-    after = TABLE.findall(page.read_text("utf-8"))
-    assert [name for name, _ in after] == [name for name, _ in before]
-    for (name, old), (_, new) in zip(before, after, strict=True):
-        assert old != new, name
-        assert old.splitlines()[0] == new.splitlines()[0], f"{name}: other columns"
 
 
 def rows_of(log: Any) -> Rows:

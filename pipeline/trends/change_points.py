@@ -33,8 +33,10 @@ def change_points(
 
     Takes values of shape (batches,), oldest first; what is not finite is left out, and indices
     count rows of ``values``.  Spikes are left out too: a bad batch, or two or three in a row, would
-    make a segment of ``least`` around them another level.  Segments hold at least ``least`` values.  The division into segments
-    is the one with the least sum of squares around segment means, in units of the noise variance,
+    make a segment of ``least`` around them another level.
+
+    Segments hold at least ``least`` values.  The division into segments is the one with the least
+    sum of squares around segment means, in units of the noise variance,
     plus ``penalty`` for each change, found by PELT.  The noise is the median absolute first
     difference, so that changes do not count as noise.  The default penalty, 3 ln n for n values,
     gives fewer than one in twenty quiet series of 30 values or more a change (docs/trends.md has
