@@ -22,7 +22,7 @@ from metrics.labels import LabelError, parse_measure, parse_measures, parse_scor
 from metrics.parameters import Parameter
 from metrics.rankings import Grouping, PerList, Rankings
 from metrics.reasons import BELOW_ALL, Reason
-from metrics.replicates import Replicated, Replicates, replicated
+from metrics.replicates import Replicated, Replicates, bare_ranks, replicated
 
 __version__ = "0.1.0"
 
@@ -64,6 +64,7 @@ __all__ = [
     "SingleMetric",
     "Total",
     "asked",
+    "bare_ranks",
     "evaluate",
     "parse_measure",
     "parse_measures",

@@ -1,18 +1,23 @@
 """Why a value is null.  What belongs here: the closed list of reasons, and nothing else."""
 
 from enum import StrEnum
+from typing import Self
 
 
-class Reason(StrEnum):
-    """Machine-readable cause of an undefined value; the text says what it means."""
+class Coded(StrEnum):
+    """A closed list of codes for machines, each with a text that says what it means."""
 
     text: str
 
-    def __new__(cls, code: str, text: str) -> "Reason":  # noqa: D102
+    def __new__(cls, code: str, text: str) -> Self:  # noqa: D102
         member = str.__new__(cls, code)
         member._value_ = code
         member.text = text
         return member
+
+
+class Reason(Coded):
+    """Cause of an undefined value."""
 
     NO_LISTS = "no_lists", "no list was accepted"
     ONE_GROUP = "one_group", "fewer than two groups to compare"

@@ -13,7 +13,7 @@ import numpy as np
 
 from metrics.asked import Total, total_of
 from metrics.base import GroupMetric, SingleMetric
-from metrics.counts import Counts
+from metrics.counts import Counts, RankHistogram
 from metrics.evaluate import Evaluation, deciding, way_of
 from metrics.reasons import Reason
 from metrics.weights import FloatArray, ratio_of
@@ -39,6 +39,21 @@ class Replicates(Counts):
     def single(self) -> "Replicates":
         """The same, as metrics that are one number want it: ``lists`` of shape (replicates,)."""
         return replace(self, lists=self.lists[:, 0])
+
+
+def bare_ranks(depth: int) -> RankHistogram:
+    """The ranks 1..``depth`` without counts, as Replicates hold them."""
+    none = np.zeros(0, dtype=np.int64)
+    return RankHistogram(
+        group=none,
+        rank=np.arange(1, depth + 1),
+        rows=none,
+        judged=none,
+        relevant=none,
+        relevance=np.zeros(0),
+        click_known=none,
+        click=np.zeros(0),
+    )
 
 
 @dataclass(frozen=True)

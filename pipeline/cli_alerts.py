@@ -51,7 +51,10 @@ def alerts(
         click.echo(json.dumps({"alerts": plain}))
     elif not rows:
         where = f" in {batch}" if batch else ""
-        out.print(summary.printable(f"No alert{where}." if every or batch else "No alert is open."))
+        text = f"No alert{where}." if every or batch else "No alert is open."
+        if not (every or batch) and (others := len(found_alerts(settings, every=True))):
+            text += f" --all lists {others:,} more."
+        out.print(summary.printable(text))
     elif whole:
         for row in rows:
             summary.print_alert(out, row)
@@ -186,6 +189,7 @@ def mark(
     from pipeline import summary
     from pipeline.alerts import mark as write
     from pipeline.alerts import markers, unmark
+    from pipeline.history import manifest
 
     if batch is None and (text or remove):
         raise SettingsError("--batch: say which batch")
@@ -202,6 +206,8 @@ def mark(
         return
     if text:
         assessed, said = write(settings, batch, text, waiting=tell), f"marked: {text}"
+        if batch not in manifest(settings):
+            tell(f"{batch}: the history has no such batch yet; --remove takes the mark back")
     else:
         assessed, said = unmark(settings, batch, waiting=tell), "no longer marked"
     _ended(settings, assessed, [f"{batch} {said}"], {"batch": batch}, as_json=as_json, quiet=quiet)

@@ -73,7 +73,9 @@ def batch_line(outcome: Outcome) -> str:
 def details(outcome: Outcome) -> list[str]:
     """What a reader needs beside the line: why rows or the batch were refused."""
     if outcome.status in ("refused", "failed"):
-        return [printable(f"  {line}") for line in outcome.message.split("\n")]
+        # The first line of what failed stands in the line of the batch already.
+        said = outcome.message.split("\n")[outcome.status == "failed" :]
+        return [printable(f"  {line}") for line in said]
     lines = [*outcome.notes, *rule_lines(outcome.rules, samples=2), *later_lines(outcome.later)]
     return [printable(f"  {line}") for line in lines]
 
@@ -115,7 +117,7 @@ _CELLS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "interval": lambda row: interval_text(row["lower"], row["upper"]),
     "by chance": lambda row: "" if row["expected"] is None else score_text(row["expected"], None),
     "status": lambda row: row["status"].replace("_", " "),
-    "because": lambda row: row["status_reason"] or "",
+    "because": lambda row: row["status_reason"] or row["reason"] or "",
     "worst off": lambda row: row["worst_group"] or "",
     "best off": lambda row: row["best_group"] or "",
 }
@@ -135,6 +137,8 @@ def print_scores(
 ) -> None:
     """Print rows of fairness_history.  What all rows share stands above the table, once."""
     cells = {name: [_CELLS[name](row) for row in rows] for name in columns}
+    if "because" in cells:
+        cells["value"] = ["none" if row["value"] is None else _CELLS["value"](row) for row in rows]
     shared = [
         name
         for name in ("batch", "slice", "attribute", "score", "status")
@@ -148,7 +152,7 @@ def print_scores(
         if not any(cells.get(name, ())):
             cells.pop(name, None)
     # A number or a verdict that is broken in two reads as another one; labels and names may fold.
-    numbers = all(row["value"] is not None for row in rows)
+    numbers = "because" in columns or all(row["value"] is not None for row in rows)
     whole = ("batch", "interval", "status", *(("value",) if numbers else ("score",)))
     table = Table(box=None, pad_edge=False)
     for name in cells:
@@ -216,7 +220,7 @@ def _state(row: Mapping[str, Any]) -> str:
 
 _UNTOLD = {
     "undefined": "with a threshold, but without a value",
-    "insufficient": "with a threshold, but too little to tell",
+    "insufficient": "with a threshold, but not enough to tell for sure",
 }
 """Verdicts that say neither yes nor no, and what that means."""
 

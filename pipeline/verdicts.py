@@ -2,23 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from metrics import BELOW_ALL, Score
+from metrics.reasons import Coded
 from pipeline.evidence import Doubt
 from pipeline.settings import Settings, Threshold
 
 
-class Cause(StrEnum):
-    """Why a verdict is ``insufficient``; the text says what it means."""
-
-    text: str
-
-    def __new__(cls, code: str, text: str) -> "Cause":  # noqa: D102
-        member = str.__new__(cls, code)
-        member._value_ = code
-        member.text = text
-        return member
+class Cause(Coded):
+    """Why a verdict is ``insufficient``."""
 
     FEW_QUERIES = "few_queries", "a compared group is in fewer queries than evidence.min_queries"
     FEW_APPEARANCES = "few_appearances", "a compared group has fewer rows than min_appearances"
@@ -72,15 +64,13 @@ def verdict_on(
     few = _few(score, settings, bases)
     if few is not None:
         return Verdict("insufficient", few)
-    if shut_out:
-        return Verdict("breach")
-    if not _beyond(threshold, score.value):
+    if not shut_out and not _beyond(threshold, score.value):
         return Verdict("ok")
     if settings.evidence.decide_by == "interval" and settings.evidence.resamples:
         end = doubt.lower if threshold.min is None else doubt.upper
-        if end is None:
+        if not shut_out and end is None:
             return Verdict("insufficient", Cause.NO_INTERVAL)
-        if not _beyond(threshold, end):
+        if not shut_out and not _beyond(threshold, end):
             return Verdict("insufficient", Cause.INTERVAL)
         if _may_be_noise(score, settings, doubt, threshold):
             return Verdict("insufficient", Cause.NOISE)

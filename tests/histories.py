@@ -1,6 +1,7 @@
 """Histories written row by row, for tests of what batches mean together: no log is read."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -87,42 +88,59 @@ def group(name: str, value: float, spread: float = 0.01, **said: Any) -> Row:
     return row | said
 
 
-def put(
-    settings: Settings,
-    batch: str,
-    scores: Sequence[Row],
-    groups: Sequence[Row] = (),
-    *,
-    rows: int = 1000,
-    sizes: Mapping[str, int] | None = None,
-) -> None:
-    """Make these the current rows of a batch, as merging does."""
-    named = {table.name: table for table in COUNTS_OF_HISTORY}
-    sizes = sizes or {"F": rows // 2, "M": rows - rows // 2}
-    part = {"batch": batch, "slice": "all", "slice_value": "all"}
-    counted = {"lists": rows // 10, "queries": rows // 12, "rows": rows}
-    known = {"relevance_known": rows, "click_known": rows}
-    tables: list[tuple[Table, list[Row]]] = [
-        (_SCORES, [{"batch": batch, **row} for row in scores]),
-        (_GROUPS, [{"batch": batch, **row} for row in groups]),
-        (named["slice_counts"], [part | counted | known]),
-        (
-            named["rank_counts"],
-            [
-                part | {"attribute": "gender", "group_value": name, "rank": 1, "rows": size}
-                for name, size in sizes.items()
+@dataclass(frozen=True)
+class Given:
+    """What the history is to hold about one batch."""
+
+    batch: str
+    scores: Sequence[Row]
+    groups: Sequence[Row] = ()
+    rows: int = 1000
+    sizes: Mapping[str, int] | None = None
+
+    def tables(self) -> dict[str, list[Row]]:
+        """Its rows, by table."""
+        sizes = self.sizes or {"F": self.rows // 2, "M": self.rows - self.rows // 2}
+        part = {"batch": self.batch, "slice": "all", "slice_value": "all"}
+        counted = {"lists": self.rows // 10, "queries": self.rows // 12, "rows": self.rows}
+        known = {"relevance_known": self.rows, "click_known": self.rows}
+        cell = part | {"attribute": "gender", "rank": 1}
+        done = {"status": "done", "revision": 1, "lists": self.rows // 10}
+        return {
+            _SCORES.name: [{"batch": self.batch, **row} for row in self.scores],
+            _GROUPS.name: [{"batch": self.batch, **row} for row in self.groups],
+            "slice_counts": [part | counted | known],
+            "rank_counts": [
+                cell | {"group_value": name, "rows": size} for name, size in sizes.items()
             ],
-        ),
-        (BATCHES, [{"batch": batch, "status": "done", "revision": 1, "lists": rows // 10}]),
-    ]
+            BATCHES.name: [{"batch": self.batch, **done}],
+        }
+
+
+def write(settings: Settings, given: Sequence[Given]) -> None:
+    """Make these the current rows of some batches, as merging does."""
+    named = {table.name: table for table in (_SCORES, _GROUPS, *COUNTS_OF_HISTORY, BATCHES)}
+    batches = [each.batch for each in given]
+    tables = [each.tables() for each in given]
     with open_history(settings) as connection:
-        for table, new in tables:
-            connection.execute(f"DELETE FROM history.{table.name} WHERE batch = ?", [batch])
-            filled = pyarrow.Table.from_pylist([_row(table, row) for row in new], table.arrow)
-            connection.register("given", filled)
-            connection.execute(f"INSERT INTO history.{table.name} BY NAME FROM given")
+        for name in tables[0]:
+            table = named[name]
+            rows = [_row(table, row) for each in tables for row in each[name]]
+            connection.execute(
+                f"DELETE FROM history.{name} WHERE list_contains(?, batch)", [batches]
+            )
+            connection.register("given", pyarrow.Table.from_pylist(rows, table.arrow))
+            connection.execute(f"INSERT INTO history.{name} BY NAME FROM given")
             connection.unregister("given")
-        due_again(connection, "batch = ?", batch)
+        for batch in batches:
+            due_again(connection, "batch = ?", batch)
+
+
+def put(
+    settings: Settings, batch: str, scores: Sequence[Row], groups: Sequence[Row] = (), **said: Any
+) -> None:
+    """Make these the current rows of one batch."""
+    write(settings, [Given(batch, scores, groups, **said)])
 
 
 def gap(settings: Settings, batch: str, status: str = "no_data") -> None:
@@ -153,9 +171,14 @@ def assessments(settings: Settings) -> dict[str, Rows]:
 
 def fill(settings: Settings, count: int, unusual: Mapping[int, float] | None = None) -> None:
     """The first ``count`` nights of a quiet series, some of them with another value."""
-    for at, batch in enumerate(NIGHTS[:count]):
-        value = (unusual or {}).get(at, quiet(at))
-        put(settings, batch, [score(value)], [group("F", value), group("M", 1.0)])
+    values = [(unusual or {}).get(at, quiet(at)) for at in range(count)]
+    write(
+        settings,
+        [
+            Given(batch, [score(value)], [group("F", value), group("M", 1.0)])
+            for batch, value in zip(NIGHTS, values, strict=False)
+        ],
+    )
 
 
 def alerts_of(settings: Settings, columns: str = "kind, opened, last_seen, resolved") -> list[Any]:

@@ -98,6 +98,19 @@ def test_reach(name: str, weight: str) -> None:
 
 
 @EACH
+@pytest.mark.parametrize("weight", ["EXP", "EXP@3", "top 2"])
+def test_shut_out(name: str, weight: str) -> None:
+    lists = SMALL[name]
+    at = ALL_WEIGHTS[weight](ranks_to(8))
+    none = [
+        np.array([weight_of(order, groups_of(lists), at) for order in permutations(one)]) == 0
+        for one in lists
+    ]
+    expected = np.prod([one.mean(axis=0) for one in none], axis=0)
+    np.testing.assert_allclose(mix_of(lists).shut_out(at), expected, atol=1e-12)
+
+
+@EACH
 def test_moments_of_pairs(name: str) -> None:
     lists = SMALL[name]
     mean, covariance = every_order(lists, lambda order: pairs_won(order, groups_of(lists)))

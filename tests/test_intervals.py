@@ -1,5 +1,6 @@
 """Ends of intervals, by hand and by formula, and laws that they obey."""
 
+import random
 from statistics import NormalDist
 from typing import Any
 
@@ -211,6 +212,26 @@ def test_another_seed_draws_other_resamples(log: Rows) -> None:
     key = ("all", "all", "group", "EXP.MinMaxRatio")
     assert first[key] != second[key]
     assert np.ptp(first[key]) == pytest.approx(np.ptp(second[key]), rel=0.3)
+
+
+def test_ends_stay_within_the_range_of_the_metric() -> None:
+    # Resamples of IAA are those of a linear form, which may fall below 0.
+    rng = random.Random(17)
+    rows = [
+        {
+            "list_id": f"l{number}",
+            "query_id": f"q{number % 6}",
+            "item_id": f"i{rng.randrange(6)}-{rank}",
+            "rank": rank,
+            "relevance": float(rng.random() < 0.5),
+            "group": "ab"[rank % 2],
+        }
+        for number in range(8)
+        for rank in (1, 2, 3)
+    ]
+    found = scored_file(rows, metrics=["IAA"], evidence={"resamples": 200, "noise_draws": 0})
+    score = found.score("IAA", None)
+    assert score["lower"] == 0.0 < score["value"] < score["upper"]
 
 
 def test_no_resamples_no_intervals(log: Rows) -> None:

@@ -139,6 +139,17 @@ CASES: dict[str, tuple[dict[str, Any], str, str | None]] = {
         "breach", None,
     ),
     "shut out": ({"value": None, "reason": f"{Reason.NOT_ON_TOP}: b"}, "breach", None),
+    "shut out, of which nothing is known": (
+        {"value": None, "reason": f"{Reason.NOT_ON_TOP}: b", "doubt": Doubt()}, "breach", None
+    ),
+    "shut out, as by chance": (
+        {"value": None, "reason": f"{Reason.NOT_ON_TOP}: b", "doubt": Doubt(p_noise=0.06)},
+        "insufficient", "noise",
+    ),
+    "shut out, by the point": (
+        {"said": settings(POINT), "value": None, "reason": f"{Reason.NOT_ON_TOP}: b",
+         "doubt": Doubt(p_noise=0.06)}, "breach", None,
+    ),
     "shut out, of little": (
         {"value": None, "reason": f"{Reason.NOT_ON_TOP}: b", "bases": [Basis("b", 9, 9, 9, 9)]},
         "insufficient", "few_queries: b",
@@ -292,3 +303,12 @@ def test_a_score_that_is_unfair_in_any_order() -> None:
         for label in ("ERBE", "ERBP")
     }
     assert found == {"ERBE": ("breach", None), "ERBP": ("ok", None)}
+
+
+def test_a_small_group_far_down_long_lists_may_be_there_by_chance() -> None:
+    """A random order keeps 3 of 1,000 rows off the top 10 of 34 lists with probability 0.36."""
+    found = {}
+    for length in (100, 1000):
+        rows = served(34, ("a" * 10 + "b" * 3 + "a" * (length - 13),))
+        found[length] = verdicts(rows, "Skew@10.MinSkew", {"min": -1.0})[WHOLE]
+    assert found == {100: ("breach", None), 1000: ("insufficient", "noise")}

@@ -243,9 +243,8 @@ def _gate_lines(subject: Subject, said: Said) -> list[str]:
         if subject.series == Series(*subject.part, each.gate, None)
         and subject.part.attribute == each.attribute
     )
-    about = f" of {gate.attribute}" if gate.attribute else ""
     return [
-        f"Gate {gate.gate}{about} failed, so no score of the batch is judged.",
-        gate.text,
+        f"Gate {gate.gate}: {gate.text}.",
+        "So no score of the batch is judged.",
         "If batches are meant to be like this from now on, mark a release.",
     ]

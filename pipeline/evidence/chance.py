@@ -92,6 +92,21 @@ class Mix:
         least = sums[self.length] - sums[self.length - self.own]
         return self._by_group(self.lists * least), self._by_group(self.lists * sums[self.own])
 
+    def shut_out(self, weight: FloatArray) -> FloatArray:
+        """The probability that a group gets no weight in any list, shape (groups,).
+
+        In a list of n rows, of which z stand where there is no weight, all n_g of the group stand
+        there with probability C(z, n_g) / C(n, n_g).  ``weight`` is as in ``weighted``.
+        """
+        free = np.concatenate([[0], np.cumsum(weight == 0.0)])[self.length]
+        held = np.minimum(self.own, free)
+        logs = gammaln(free + 1.0) - gammaln(free - held + 1.0)
+        logs -= gammaln(self.length + 1.0) - gammaln(self.length - self.own + 1.0)
+        found: FloatArray = np.exp(
+            self._by_group(np.where(self.own <= free, self.lists * logs, -np.inf))
+        )
+        return found
+
     def pairs_won(self) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of each group's sum over lists of the share of pairs it wins.
 

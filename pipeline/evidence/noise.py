@@ -13,17 +13,19 @@ import pyarrow.compute
 from scipy.special import ndtr, ndtri
 
 from metrics import (
+    BELOW_ALL,
     UNIT,
     Asked,
     Counts,
     Evaluation,
     PairCounts,
     PrefixCounts,
-    RankHistogram,
     Replicates,
+    Score,
     ScoreName,
     Total,
     asked,
+    bare_ranks,
     replicated,
 )
 from metrics.weights import FloatArray, IntArray
@@ -52,10 +54,11 @@ class Floor:
     a score as unfair as the batch's own, or more.  Both are None where no side is unfair, and a
     limit that is infinite is None.  ``settled`` is what chance gives in the end, when the same
     lists come again and again: unfair by itself where groups differ in what a metric divides by.
+    A score without value, because a group is shut out, has the ``p_value`` alone.
     """
 
-    settled: float
-    expected: float
+    settled: float | None
+    expected: float | None
     limit: float | None
     p_value: float | None
 
@@ -110,11 +113,22 @@ class Noise:
             return none
         scores = replicated(found, replicates).scores
         return tuple(
-            None
+            self._shut_out(score, wants, counts)
             if values is None or score.value is None
             else _floor(score.name, score.value, values)
             for score, values in zip(found.scores, scores, strict=True)
         )
+
+    def _shut_out(self, score: Score, wants: Asked, counts: Counts) -> Floor | None:
+        """How likely chance alone keeps one of the groups, or more, off all that has weight.
+
+        Added up over groups, it is that probability or more (Bonferroni).
+        """
+        weights = [weight for weight in wants.totals.values() if weight is not None]
+        if (score.reason or "").split(":")[0] not in BELOW_ALL or not weights:
+            return None
+        chances = self._mix(counts.groups).shut_out(weights[0])[counts.takes_part]
+        return Floor(None, None, None, min(1.0, float(np.cumsum(chances)[-1])))
 
     def _drawn(self, wants: Asked, counts: Counts, depth: int) -> Replicates | None:
         """Counts as chance draws them; None where that is more than one sum over positions."""
@@ -248,15 +262,11 @@ def _replicates(
     prefixes: PrefixCounts | None = None,
 ) -> Replicates:
     """Counts of which chance has changed some, and nothing else."""
-    none = np.zeros(0, dtype=np.int64)
-    nothing = np.zeros(0)
     pairs = counts.pairs
     return Replicates(
         lists=np.array([[float(counts.lists)]]),
         groups=counts.groups,
-        ranks=RankHistogram(
-            none, np.arange(1, depth + 1), none, none, none, nothing, none, nothing
-        ),
+        ranks=bare_ranks(depth),
         binary=counts.binary,
         pairs=None if pairs is None or share is None else PairCounts(pairs.lists[None], share),
         prefixes=prefixes,

@@ -21,10 +21,10 @@ from metrics import (
     Measure,
     PairCounts,
     PrefixCounts,
-    RankHistogram,
     Replicates,
     Total,
     asked,
+    bare_ranks,
     parse_measure,
 )
 from metrics.weights import FloatArray, IntArray
@@ -193,7 +193,6 @@ class Resampling:
 
     def _assembled(self, found: Mapping[Key, FloatArray], counts: Counts) -> Replicates:
         none = np.zeros(0, dtype=np.int64)
-        nothing = np.zeros(0)
         alone: dict[str, Any] = {
             name: found["sum", name][:, 0] for name in _SINGLE if name != "lists"
         }
@@ -201,16 +200,7 @@ class Resampling:
         return Replicates(
             lists=found["sum", "lists"],
             groups=counts.groups,
-            ranks=RankHistogram(
-                group=none,
-                rank=np.arange(1, self._depth + 1),
-                rows=none,
-                judged=none,
-                relevant=none,
-                relevance=nothing,
-                click_known=none,
-                click=nothing,
-            ),
+            ranks=bare_ranks(self._depth),
             binary=counts.binary,
             pairs=PairCounts(together["pair_lists"], together["pair_share"]),
             prefixes=PrefixCounts(together["entropy"], together["share"], together["own"]),

@@ -127,6 +127,11 @@ def interval_ends(
         groups = np.nan if made.groups is None else made.groups
         columns += list(np.broadcast_to(groups, (length, len(found.groups))).T)
     lower, upper = intervals(np.stack(columns, axis=1), value, queries, confidence)
+    # Resamples of a linear form (IAA, Gini) can leave the range of the metric.
+    ranges = [score.name.range for score in found.scores]
+    ranges += [found.measure.metric.range] * (len(value) - len(ranges))
+    lower = np.minimum(np.maximum(lower, [each.low for each in ranges]), value)
+    upper = np.maximum(np.minimum(upper, [each.high for each in ranges]), value)
     ends = tuple(zip(_known(lower), _known(upper), strict=True))
     return ends[: len(found.scores)], ends[len(found.scores) :]
 

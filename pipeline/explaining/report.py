@@ -63,7 +63,7 @@ class Explanation:
         yield f"A {a.batch}, {counted(a.lists, 'list')}; B {b.batch}, {counted(b.lists, 'list')}"
         if b.worst_group is not None:
             same = a.worst_group in (b.worst_group, None)
-            yield f"worst off: {b.worst_group}" + ("" if same else f", before {a.worst_group}")
+            yield f"worst off: {b.worst_group}" + ("" if same else f" ({a.worst_group} in A)")
         for way, each in self.splits.items():
             show = signed(each)
             found = each.score
