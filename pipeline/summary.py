@@ -5,6 +5,7 @@ Everything fits 80 columns and reads the same without colour.  Nothing here deci
 
 import csv
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -151,6 +152,7 @@ def print_scores(
     for name in ("interval", "by chance", "because", "worst off", "best off"):
         if not any(cells.get(name, ())):
             cells.pop(name, None)
+    _fold(cells)
     # A number or a verdict that is broken in two reads as another one; labels and names may fold.
     numbers = "because" in columns or all(row["value"] is not None for row in rows)
     whole = ("batch", "interval", "status", *(("value",) if numbers else ("score",)))
@@ -160,6 +162,31 @@ def print_scores(
     for line in zip(*cells.values(), strict=True):
         table.add_row(*map(printable, line))
     out.print(table)
+
+
+_FOLDS = {
+    "because": r"(?<=: )",
+    "worst off": r"(?<=\*)",
+    "best off": r"(?<=\*)",
+    "slice": r"(?<= )",
+    "attribute": r"(?<=\*)",
+    "score": r"(?=\.[A-Z])",
+    "interval": r"(?<=to )",
+}
+"""Where cells may be broken, in the order in which columns are, until lines fit."""
+
+
+def _fold(cells: dict[str, list[str]]) -> None:
+    """Break cells where they mean two things, in as few columns as it takes to fit the width."""
+
+    def width(name: str) -> int:
+        return max(len(line) for cell in (name, *cells[name]) for line in cell.split("\n"))
+
+    for name, place in _FOLDS.items():
+        if sum(map(width, cells)) + 2 * (len(cells) - 1) <= WIDTH:
+            return
+        if name in cells:
+            cells[name] = [re.sub(place, "\n", cell, count=1) for cell in cells[name]]
 
 
 _STATE_STYLES = {"open": "red", "resolved": "green", "withdrawn": "dim"}
@@ -275,7 +302,7 @@ def _next(settings: Settings, found: Sequence[Mapping[str, Any]], command: str) 
     about = f"--batch {first['batch']} --status breach" if first else "--slice all"
     return [
         f".venv/bin/rankaudit history {about}{config}",
-        ".venv/bin/rankaudit metrics",
+        f".venv/bin/rankaudit alerts --all{config}",
         f"make dev{' CONFIG=' + shlex.quote(str(command)) if config else ''}",
     ]
 

@@ -64,13 +64,13 @@ def verdict_on(
     few = _few(score, settings, bases)
     if few is not None:
         return Verdict("insufficient", few)
-    if not shut_out and not _beyond(threshold, score.value):
+    if not shut_out and not beyond(threshold, score.value):
         return Verdict("ok")
     if settings.evidence.decide_by == "interval" and settings.evidence.resamples:
         end = doubt.lower if threshold.min is None else doubt.upper
         if not shut_out and end is None:
             return Verdict("insufficient", Cause.NO_INTERVAL)
-        if not shut_out and not _beyond(threshold, end):
+        if not shut_out and not beyond(threshold, end):
             return Verdict("insufficient", Cause.INTERVAL)
         if _may_be_noise(score, settings, doubt, threshold):
             return Verdict("insufficient", Cause.NOISE)
@@ -86,7 +86,7 @@ def _may_be_noise(score: Score, settings: Settings, doubt: Doubt, threshold: Thr
     if doubt.p_noise is None or score.name.measure.expects is not None:
         return False
     often = doubt.p_noise > 1.0 - settings.evidence.confidence
-    return often and not _beyond(threshold, doubt.settled)
+    return often and not beyond(threshold, doubt.settled)
 
 
 def _few(score: Score, settings: Settings, bases: Sequence[Basis]) -> str | None:
@@ -105,7 +105,8 @@ def _few(score: Score, settings: Settings, bases: Sequence[Basis]) -> str | None
     return None
 
 
-def _beyond(threshold: Threshold, value: float | None) -> bool:
+def beyond(threshold: Threshold, value: float | None) -> bool:
+    """Whether a value is on the unfair side of a threshold; no value is not."""
     if value is None:
         return False
     low = threshold.min is not None and value < threshold.min

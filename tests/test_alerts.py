@@ -163,6 +163,14 @@ def test_a_text_says_what_is_needed(settings: Settings) -> None:
     ]
 
 
+def test_a_text_wants_nothing_that_the_score_has(settings: Settings) -> None:
+    """The verdict stands as it was, though a threshold of today would let the score pass."""
+    loose = settings.thresholds["EXP.MinMaxRatio"].model_copy(update={"min": 0.3})
+    assess(settings.model_copy(update={"thresholds": {"EXP.MinMaxRatio": loose}}), NIGHTS[:24])
+    head = one(settings, "breach")["text"].split("\n")[0]
+    assert head.endswith("0.5, beyond its threshold.")
+
+
 def test_queries_of_alerts_run_on_the_copy(settings: Settings) -> None:
     odd = score(0.4, slice="device", slice_value="it's", rows=500)
     put(settings, NIGHTS[24], [score(0.9), odd], rows=100)

@@ -9,6 +9,7 @@ from pipeline.assessing.findings import Findings
 from pipeline.assessing.subjects import Part, Row, Series, Subject
 from pipeline.settings import Settings, Threshold
 from pipeline.trends import Gated
+from pipeline.verdicts import beyond
 from schemas.assessments import SERIES_KEY
 from schemas.columns import literal
 
@@ -109,7 +110,7 @@ def _head(subject: Subject, series: Series, row: Row, said: Said, settings: Sett
     about = f" of {series.attribute}" if series.attribute else ""
     now = f"{series.label}{about}, {series.part.place}: {_value(row)}"
     if subject.kind == "breach":
-        return f"{now}, {_wanted(settings.thresholds.get(series.label))}."
+        return f"{now}, {_wanted(settings.thresholds.get(series.label), row)}."
     more = len(said.findings.scores[subject]) - 1
     return f"{now}{_usual(subject.kind, series, row, said)}{f'; {more} more' if more else ''}."
 
@@ -120,8 +121,10 @@ def _usual(kind: str, series: Series, row: Row, said: Said) -> str:
     return f": {row['worst_group']} loses, usually {said.findings.usual[series]}"
 
 
-def _wanted(threshold: Threshold | None) -> str:
-    if threshold is None:
+def _wanted(threshold: Threshold | None, row: Row) -> str:
+    """What is wanted; where settings have changed since, and want it no more, only that it was."""
+    value = row["value"]
+    if threshold is None or not (value is None or beyond(threshold, value)):
         return "beyond its threshold"
     if threshold.min is not None:
         return f"at least {threshold.min:g} is wanted"
