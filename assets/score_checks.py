@@ -33,7 +33,7 @@ def score_checks(
     """The checks on scores, as one step; none where nothing is judged and ERBR is not computed."""
     judged = {slug_of(label): (label, limit) for label, limit in settings.thresholds.items()}
     specs = [
-        check_spec(metric, slug, f"{label} is at {_limit(limit)}.", batches)
+        check_spec(metric, slug, f"{label} is at {_limit(limit)}, by the batch itself.", batches)
         for (metric, slug), (label, limit) in judged.items()
     ]
     if "ERBR" in metrics:

@@ -36,7 +36,7 @@ from pipeline.store import (
 )
 from pipeline.version import code_version
 from schemas.columns import quoted
-from schemas.tables import BATCH_INFO, FAIRNESS_HISTORY, GROUP_HISTORY
+from schemas.tables import BATCH_INFO, FAIRNESS_HISTORY, GROUP_HISTORY, KEPT_COUNTS
 
 DATABASE = "batch"
 _SCRATCH = "scratch"
@@ -249,6 +249,7 @@ def score_batch(
                 f"{batch}: its rows were counted under other settings (columns, ranks, attributes, "
                 "slices, rejects, relevant_from or what is missing); run it again from its logs"
             )
+        _check_counts(connection, batch)
         stamp = scoring.RunStamp(
             run_id, code_version(), settings.config_hash, row["input_hash"], now()
         )
@@ -267,6 +268,21 @@ def score_batch(
                 | {"run_id": run_id, "finished_at": now()},
             )
     return scores
+
+
+def _check_counts(connection: duckdb.DuckDBPyConnection, batch: str) -> None:
+    """AuditError where a batch was counted before there was all that scores are made of."""
+    there = set(
+        connection.execute(
+            "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = ?",
+            [DATABASE],
+        ).fetchall()
+    )
+    wanted = {(table.name, name) for table in KEPT_COUNTS for name in table.names}
+    if not wanted <= there:
+        raise AuditError(
+            f"{batch}: its counts are those of an older version; run it again from its logs"
+        )
 
 
 def _origin(

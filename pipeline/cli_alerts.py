@@ -3,7 +3,7 @@
 import getpass
 import json
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +155,8 @@ def snooze(
     **said: Any,
 ) -> None:
     """Put alerts off: neither listed nor sent before a day."""
+    if until.date() <= datetime.now(UTC).date():
+        raise SettingsError(f"--until {until:%Y-%m-%d} is no day to come")
     text = f"snoozed until {until:%Y-%m-%d}"
     _acts(context, config, names, "snooze", text, until=until, **said)
 

@@ -17,6 +17,7 @@ from schemas.columns import Table, quoted
 from schemas.tables import (
     BATCHES,
     COUNTS_OF_HISTORY,
+    FAIRNESS_HISTORY,
     HISTORY,
     HISTORY_TABLES,
     SUPERSEDED,
@@ -90,15 +91,16 @@ def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
             continue
         for added in wanted.columns:
             if added.name not in there[wanted.name]:
-                connection.execute(
-                    f"ALTER TABLE {HISTORY_DATABASE}.{wanted.name} "
-                    f"ADD COLUMN {quoted(added.name)} {added.type}"
-                )
-                if added.name in _BEGINS_AS:
+                with transaction(connection):
                     connection.execute(
-                        f"UPDATE {HISTORY_DATABASE}.{wanted.name} "
-                        f"SET {quoted(added.name)} = {_BEGINS_AS[added.name]}"
+                        f"ALTER TABLE {HISTORY_DATABASE}.{wanted.name} "
+                        f"ADD COLUMN {quoted(added.name)} {added.type}"
                     )
+                    if added.name in _BEGINS_AS:
+                        connection.execute(
+                            f"UPDATE {HISTORY_DATABASE}.{wanted.name} "
+                            f"SET {quoted(added.name)} = {_BEGINS_AS[added.name]}"
+                        )
 
 
 def newest_batch(settings: Settings) -> str | None:
@@ -108,14 +110,18 @@ def newest_batch(settings: Settings) -> str | None:
 
 
 def manifest(settings: Settings) -> Manifest:
-    """The last attempt at each batch, by batch, with its breaches; empty without a history."""
+    """The last attempt at each batch, by batch; empty without a history.
+
+    With its ``breaches``, and whether a gate keeps it from being judged: ``gated``.
+    """
     if not store_of(settings).history.exists():
         return {}
     with open_history(settings, read_only=True) as connection:
         rows = connection.sql(
-            "SELECT *, (SELECT count(*) FROM history.fairness_history AS scores "
-            "WHERE scores.batch = batches.batch AND scores.status = 'breach') AS breaches "
-            "FROM history.batches ORDER BY batch"
+            "SELECT batches.*, coalesce(breaches, 0) AS breaches, coalesce(gated, false) AS gated "
+            "FROM history.batches LEFT JOIN (SELECT batch, "
+            "count(*) FILTER (status = 'breach') AS breaches, bool_or(status = 'gated') AS gated "
+            "FROM history.fairness_history GROUP BY batch) USING (batch) ORDER BY batch"
         ).to_arrow_table()
     return {row["batch"]: row for row in rows.to_pylist()}
 
@@ -244,8 +250,15 @@ def labelled(settings: Settings, where: str = "true", values: Sequence[Any] = ()
     if not store_of(settings).history.exists():
         return []
     with open_history(settings, read_only=True) as connection:
+        # A history that was not written to since an upgrade lacks what is new.
+        there = connection.sql(f"FROM {HISTORY_DATABASE}.fairness_history LIMIT 0").columns
+        absent = "".join(
+            f", NULL::{column.type} AS {quoted(column.name)}"
+            for column in FAIRNESS_HISTORY.columns
+            if column.name not in there
+        )
         found = connection.sql(
-            "SELECT *, metric || coalesce('.' || aggregation, '') AS label "
+            f"SELECT *{absent}, metric || coalesce('.' || aggregation, '') AS label "
             f"FROM {HISTORY_DATABASE}.fairness_history WHERE {where} "
             "ORDER BY slice <> 'all', batch, slice, slice_value, attribute, "
             "list_position(?, regexp_extract(metric, '^[A-Za-z0-9]+')), metric, "

@@ -93,6 +93,7 @@ def unchanged(row: dict[str, Any], why: str = "same input, settings and code") -
         row["rows_rejected"],
         breaches=row["breaches"],
         revision=row["revision"],
+        gated=row["gated"],
     )
 
 

@@ -124,6 +124,19 @@ Attribute = Annotated[tuple[str, ...], BeforeValidator(_attribute)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
 
 
+def _or_problems(value: T, problems: Sequence[str]) -> T:
+    """``value`` if there are no problems; a ValueError that tells all of them otherwise."""
+    if problems:
+        raise ValueError("\n".join(problems))
+    return value
+
+
+def _program(value: Any) -> Any:
+    if isinstance(value, str) and len(value.split()) > 1:
+        raise ValueError(f"write a list, as in {value.split()}")
+    return _as_list(value)
+
+
 class Evidence(Part):
     """How sure a number must be before it decides a verdict.
 
@@ -143,14 +156,15 @@ class Evidence(Part):
 
     @model_validator(mode="after")
     def _draws_can_tell(self) -> Self:
-        # No p-value is below 1 / (draws + 1), and above 1 - confidence nothing is a breach.
+        # No p-value is below 1 / (draws + 1), and no percentile is further out than one resample.
         least = ceil(2 / (1 - self.confidence))
-        if 0 < self.noise_draws < least:
-            raise ValueError(
-                f"noise_draws: {self.noise_draws} draws cannot tell anything with a confidence of "
-                f"{self.confidence:g}; take 0, or at least {least}"
-            )
-        return self
+        problems = [
+            f"{name}: {count} cannot tell anything with a confidence of {self.confidence:g}; "
+            f"take 0, or at least {least}"
+            for name in ("resamples", "noise_draws")
+            if 0 < (count := getattr(self, name)) < least
+        ]
+        return _or_problems(self, problems)
 
 
 class Gate(Part):
@@ -180,7 +194,7 @@ class Trends(Part):
     window: int = Field(default=56, ge=8, le=400)
     least: int = Field(default=14, ge=4)
     weekday_weeks: int = Field(default=4, ge=2)
-    smoothing: float = Field(default=0.2, gt=0, le=1)
+    smoothing: float = Field(default=0.2, ge=0.001, le=1)
     drift: float = Field(default=0.5, gt=0)
     discoveries: Literal["BY", "BH", "none"] = "BY"
     level: float = Field(default=0.05, gt=0, lt=1)
@@ -196,7 +210,9 @@ class Trends(Part):
 class Notify(Part):
     """Who hears of a new alert: a program, a web address, or by default nobody."""
 
-    command: Names | None = None
+    command: Annotated[tuple[str, ...], BeforeValidator(_program), Field(min_length=1)] | None = (
+        None
+    )
     webhook: Annotated[str, Field(pattern=r"^https?://")] | None = None
     timeout_seconds: float = Field(default=10.0, gt=0, le=600)
 
@@ -424,13 +440,6 @@ def hash_of(said: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _or_problems(value: T, problems: Sequence[str]) -> T:
-    """``value`` if there are no problems; a ValueError that tells all of them otherwise."""
-    if problems:
-        raise ValueError("\n".join(problems))
-    return value
-
-
 def _twice(names: Iterable[str]) -> list[str]:
     return [f"{name} stands twice" for name, count in Counter(names).items() if count > 1]
 
@@ -541,13 +550,15 @@ def settings_from(said: dict[Any, Any], *, folder: Path, where: str = "settings"
     raise SettingsError(several(f"{where}: {count}", problems))
 
 
-_IN_OTHER_WORDS = {
+_IN_OTHER_WORDS: dict[Any, str] = {
     "tuple_type": "write a list, as in [one, two]",
     "model_type": "write its settings as 'name: value', below it or in braces",
     "too_short": "name at least one",
-    "string_pattern_mismatch": "write it as in 8GB or 80%",
+    ("memory_limit", "string_pattern_mismatch"): "write it as in 8GB or 80%",
+    ("webhook", "string_pattern_mismatch"): "an address begins with http:// or https://",
 }
-"""What pydantic says in terms of Python, for people who write YAML; by type of error."""
+"""What pydantic says in terms of Python, for people who write YAML; by type of error, or by the
+name of a setting and it."""
 
 
 def _problems(error: Any) -> list[str]:
@@ -562,5 +573,6 @@ def _problems(error: Any) -> list[str]:
         fields = [name for name in getattr(parent, "model_fields", {}) if name != "folder"]
         near = get_close_matches(str(error["loc"][-1]), fields, n=1)
         text = "unknown setting" + (f"; did you mean {near[0]}?" if near else "")
-    text = _IN_OTHER_WORDS.get(error["type"], text)
+    last = str(error["loc"][-1]) if error["loc"] else ""
+    text = _IN_OTHER_WORDS.get((last, error["type"]), _IN_OTHER_WORDS.get(error["type"], text))
     return [f"{where}: {line}" if where else line for line in text.split("\n")]

@@ -165,7 +165,7 @@ def print_scores(
 
 
 _FOLDS = {
-    "because": r"(?<=: )",
+    "because": r"(?<=: )|(?<=_)(?=[a-z]+$)",
     "worst off": r"(?<=\*)",
     "best off": r"(?<=\*)",
     "slice": r"(?<= )",

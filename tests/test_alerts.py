@@ -155,7 +155,8 @@ def test_a_text_says_what_is_needed(settings: Settings) -> None:
     assess(settings)
     (text,) = (row["text"] for row in alerts(settings) if row["kind"] == "breach")
     assert text.split("\n") == [
-        "EXP.MinMaxRatio of gender, whole batch: 0.5 [0.45, 0.55], at least 0.8 is wanted.",
+        "EXP.MinMaxRatio of gender, whole batch: 0.5 [0.45, 0.55], at least 0.8 is wanted; "
+        "F is worst off.",
         "From 90 queries, 100 lists, 1,000 rows.",
         "With it, 1 of 1 followed scores of gender shifted.",
         f"Seen since {NIGHTS[24]}.",
@@ -168,7 +169,7 @@ def test_a_text_wants_nothing_that_the_score_has(settings: Settings) -> None:
     loose = settings.thresholds["EXP.MinMaxRatio"].model_copy(update={"min": 0.3})
     assess(settings.model_copy(update={"thresholds": {"EXP.MinMaxRatio": loose}}), NIGHTS[:24])
     head = one(settings, "breach")["text"].split("\n")[0]
-    assert head.endswith("0.5, beyond its threshold.")
+    assert head.endswith("0.5, beyond its threshold; F is worst off.")
 
 
 def test_queries_of_alerts_run_on_the_copy(settings: Settings) -> None:

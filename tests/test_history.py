@@ -137,7 +137,9 @@ def test_manifest_counts(settings: Settings) -> None:
     assert (row["lists"], row["rows_read"], row["rows_accepted"]) == (12, size, size)
     assert (row["rows_rejected"], row["lists_rejected"], row["revision"]) == (0, 0, 1)
     (found,) = in_history(
-        settings, "SELECT count(*) AS breaches FROM fairness_history WHERE status = 'breach'"
+        settings,
+        "SELECT count(*) FILTER (status = 'breach') AS breaches, "
+        "bool_or(status = 'gated') AS gated FROM fairness_history",
     )
     assert manifest(settings) == {DAY: row | found}
 
@@ -492,3 +494,16 @@ def test_tables_are_as_declared(settings: Settings) -> None:
         table.name: [(each.name, each.type, each.nullable) for each in table.columns]
         for table in HISTORY_TABLES
     }
+
+
+def test_a_history_of_before_an_upgrade_can_be_read(settings: Settings) -> None:
+    with duckdb.connect(str(store_of(settings).history)) as connection:
+        connection.execute("ALTER TABLE fairness_history DROP COLUMN status_reason")
+    assert {row["status_reason"] for row in labelled(settings)} == {None}
+
+
+def test_counts_of_an_older_version_are_refused(settings: Settings) -> None:
+    with duckdb.connect(str(store_of(settings).batch(DAY))) as connection:
+        connection.execute("ALTER TABLE slice_counts DROP COLUMN queries")
+    with pytest.raises(AuditError, match=f"{DAY}: its counts are those of an older version"):
+        run_batch(settings, DAY, from_counts=True)

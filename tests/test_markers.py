@@ -9,12 +9,14 @@ from stores import audit, deliver, in_history, random_lists, read
 
 from pipeline.alerts import mark, markers, unmark
 from pipeline.assess import assess
+from pipeline.assessing.gating import Releases, gates_of
 from pipeline.errors import AuditError
 from pipeline.history import due_again, open_history
 from pipeline.publish import publish
 from pipeline.run import backfill, run_batch
-from pipeline.settings import Settings
+from pipeline.settings import Gate, Settings
 from pipeline.store import store_of
+from pipeline.trends import Facts
 
 RELEASE = 14
 
@@ -140,3 +142,23 @@ def test_a_logged_version_is_a_release(tmp_path: Path) -> None:
         deliver(tmp_path, random_lists(at), NIGHTS[at])
     list(backfill(settings, NIGHTS[6:8]))
     assert markers(settings) == []
+
+
+def test_a_logged_release_opens_no_gate_on_the_data() -> None:
+    same = {name: Facts(1000, 100, 1000, 1000, {"a": 0.0}, {"a": {"x": 500, "y": 500}})
+            for name in NIGHTS[:10]}  # fmt: skip
+    half = Facts(400, 40, 400, 400, {"a": 0.0}, {"a": {"x": 200, "y": 200}})
+    facts, limits = {**same, NIGHTS[10]: half}, Gate(window=8, least=3)
+    said = {
+        name: gates_of(NIGHTS[:11], 10, facts, set(), releases, limits)[NIGHTS[10]]
+        for name, releases in (
+            ("none", Releases(())),
+            ("log", Releases((NIGHTS[9],))),
+            ("mark", Releases((NIGHTS[9],), (NIGHTS[9],))),
+        )
+    }
+    failed = {
+        name: [gate.gate for gate in gates if not gate.passed] for name, (gates, _) in said.items()
+    }
+    assert failed == {"none": ["volume"], "log": ["volume"], "mark": []}
+    assert [gate.gate for gate in said["log"][0]] == ["volume", "unknown_share", "labels"]

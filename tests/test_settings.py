@@ -91,6 +91,11 @@ def test_labels_are_printed_one_way() -> None:
     ("said", "words"),
     [
         ({"attributes": []}, ["attributes", "at least one"]),
+        ({"evidence": {"resamples": 39}}, ["evidence", "resamples: 39", "at least 40"]),
+        ({"evidence": {"noise_draws": 39}}, ["evidence", "noise_draws: 39", "at least 40"]),
+        ({"notify": {"command": []}}, ["notify.command", "at least one"]),
+        ({"notify": {"command": "tell --now"}}, ["notify.command", "['tell', '--now']"]),
+        ({"notify": {"webhook": "ftp://x"}}, ["notify.webhook", "http:// or https://"]),
         ({"attributes": ["rank"]}, ["attributes", "rank has a meaning of its own"]),
         ({"attributes": ["all"]}, ["attributes", "all has a meaning of its own"]),
         ({"attributes": ["a", "a"]}, ["attributes", "a stands twice"]),

@@ -42,7 +42,7 @@ class Found:
     """
 
     start: str
-    gates: dict[str, tuple[tuple[Gated, ...], int]]
+    gates: dict[str, tuple[tuple[Gated, ...], tuple[int, ...]]]
     reasons: dict[str, str | None]
     gated: set[str]
     excluded: Exclusions

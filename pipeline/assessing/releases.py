@@ -39,7 +39,9 @@ def read_releases(
     marked = connection.execute(
         "SELECT batch FROM history.markers WHERE source = 'mark'"
     ).fetchall()
-    return Releases(tuple(sorted({*(batch for (batch,) in marked), *(b for b, _ in from_log)})))
+    by_hand = sorted(batch for (batch,) in marked)
+    logged = (batch for batch, _ in from_log)
+    return Releases(tuple(sorted({*by_hand, *logged})), tuple(by_hand))
 
 
 def marker_changes(

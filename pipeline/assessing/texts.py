@@ -110,7 +110,8 @@ def _head(subject: Subject, series: Series, row: Row, said: Said, settings: Sett
     about = f" of {series.attribute}" if series.attribute else ""
     now = f"{series.label}{about}, {series.part.place}: {_value(row)}"
     if subject.kind == "breach":
-        return f"{now}, {_wanted(settings.thresholds.get(series.label), row)}."
+        loser = f"; {row['worst_group']} is worst off" if row["worst_group"] else ""
+        return f"{now}, {_wanted(settings.thresholds.get(series.label), row)}{loser}."
     more = len(said.findings.scores[subject]) - 1
     return f"{now}{_usual(subject.kind, series, row, said)}{f'; {more} more' if more else ''}."
 
