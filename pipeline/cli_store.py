@@ -91,7 +91,7 @@ def run(
     from pipeline import summary
     from pipeline.alerts import alerts
     from pipeline.delivery import deliver
-    from pipeline.history import breaches, newest_batch
+    from pipeline.history import breaches, newest_batch, verdicts
     from pipeline.publish import publish
     from pipeline.run import run_batch
     from pipeline.store import store_of
@@ -113,6 +113,8 @@ def run(
         out.print(summary.batch_line(outcome))
         for line in summary.details(outcome):
             out.print(line)
+        for line in summary.untold_lines(verdicts(settings, [batch])):
+            out.print(f"  {line}")
         if found:
             out.print()
             summary.print_scores(out, found, "Beyond their thresholds")

@@ -252,6 +252,15 @@ _UNTOLD = {
 """Verdicts that say neither yes nor no, and what that means."""
 
 
+def untold_lines(judged: Mapping[str, int]) -> list[str]:
+    """What could not be told of whole batches, from how many scores have each status."""
+    return [
+        f"[yellow]{counted(judged[status], 'score')} of whole batches {why}[/] (status {status})."
+        for status, why in _UNTOLD.items()
+        if judged.get(status)
+    ]
+
+
 def closing(settings: Settings, outcomes: Sequence[Outcome], command: str = "") -> None:
     """The end of a run over many batches: counts, what stands out, files, what to try next."""
     from pipeline.alerts import alerts, gated_batches
@@ -277,10 +286,8 @@ def closing(settings: Settings, outcomes: Sequence[Outcome], command: str = "") 
         out.print("No score with a threshold could be judged.")
     else:
         out.print("No thresholds are set, so nothing was judged.")
-    for status, why in _UNTOLD.items():
-        if judged.get(status):
-            scores = counted(judged[status], "score")
-            out.print(f"[yellow]{scores} of whole batches {why}[/] (status {status}).")
+    for line in untold_lines(judged):
+        out.print(line)
     if gated := gated_batches(settings, keys):
         out.print(
             f"[yellow]{counted(len(gated), 'batch')} not judged[/], as unlike those before: "

@@ -791,3 +791,12 @@ def test_the_end_of_a_backfill_does_not_call_fair_what_has_no_value(
     printed = " ".join(answer.stdout.split())
     assert said in printed
     assert unsaid not in printed
+
+
+def test_a_run_says_what_it_cannot_tell(tmp_path: Path) -> None:
+    text = "attributes: [gender]\nthresholds:\n  EXPRU.MinMaxRatio: {min: 0.5}\n"
+    config = write_settings(tmp_path, text)
+    deliver(tmp_path, ranking("a"))
+    result = rankaudit("run", "--batch", DAY, config=config)
+    said = " ".join(result.stdout.split())
+    assert "1 score of whole batches with a threshold, but without a value" in said
