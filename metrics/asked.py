@@ -53,14 +53,15 @@ class _Watched(Counts):
         return super().__getattribute__(name)
 
     def total(self, column: str, weight: FloatArray | None = None) -> FloatArray:
-        """Note the sum, and give it."""
+        """Note the sum, and give it: every count is 1."""
         depth = len(self.ranks.rank) // 2
         own = None if weight is None else weight[:depth]
         self.totals[total_of(column, own)] = own
-        return super().total(column, weight)
+        return np.full(2, float(depth) if own is None else own.sum())
 
 
-@lru_cache(maxsize=1024)
+# Weights are as long as lists are deep: a few batches' worth of them is enough.
+@lru_cache(maxsize=64)
 def asked(measure: Measure, depth: int) -> Asked:
     """What ``measure`` asks of counts whose lists have ranks 1..``depth``."""
     counts = _two_groups(measure, depth)

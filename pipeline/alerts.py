@@ -12,7 +12,14 @@ from pipeline.errors import AuditError, several
 from pipeline.history import due_again, has_table, open_history
 from pipeline.settings import Settings, check_batch_key
 from pipeline.store import Tell, store_of, transaction
-from schemas.assessments import ALERT_ACTIONS, ALERT_BATCHES, ALERTS, GATES, MARKERS
+from schemas.assessments import (
+    ALERT_ACTIONS,
+    ALERT_BATCHES,
+    ALERTS,
+    GATES,
+    MARKERS,
+    SERIES_KEY,
+)
 from schemas.columns import Table
 
 Row = dict[str, Any]
@@ -56,8 +63,7 @@ def alerts(
 
 
 def _words(row: Row) -> tuple[str, ...]:
-    names = ("slice", "slice_value", "attribute", "metric", "aggregation")
-    return tuple(row[name] or "" for name in names)
+    return tuple(row[name] or "" for name in SERIES_KEY)
 
 
 def gated_batches(settings: Settings, batches: Sequence[str]) -> list[str]:

@@ -4,12 +4,16 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
-from metrics import WHOLE
-from pipeline.fragments import structs
+from metrics import UNIT, WHOLE
+from pipeline.fragments import scaled, structs
 from pipeline.settings import JOIN, Settings
 from pipeline.staging import group_of
 from schemas.columns import Table, internal, literal, quoted
+from schemas.offenders import passes
+from schemas.rules import BINARY
 from schemas.tables import BUCKET_SUMS
+
+_IS_BINARY = " AND ".join(passes(check, "relevance") for check in BINARY.checks)
 
 
 def slice_structs(settings: Settings) -> str:
@@ -26,6 +30,20 @@ def attribute_structs(settings: Settings) -> str:
         for attribute in settings.attributes
     ]
     return structs("attribute", "group_value", groups)
+
+
+def histogram_sums(settings: Settings) -> str:
+    """SQL of what the rank histogram counts of rows of the log, in the columns of rank_counts."""
+    sums = {
+        "rows": "count(*)",
+        "judged": "count(relevance)",
+        "graded": f"count(*) FILTER (NOT ({_IS_BINARY}))",
+        "relevant": f"count(*) FILTER (relevance >= {settings.relevant_from!r})",
+        "relevance_sum": f"coalesce(sum({scaled('relevance', UNIT)}), 0)",
+        "click_known": "count(click)",
+        "click_sum": f"coalesce(sum({scaled('click', UNIT)}), 0)",
+    }
+    return ", ".join(f"{sql} AS {name}" for name, sql in sums.items())
 
 
 class Counting:

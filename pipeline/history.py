@@ -12,7 +12,7 @@ from pipeline.batch import DATABASE, info, now
 from pipeline.errors import AuditError
 from pipeline.settings import Settings
 from pipeline.store import Tell, attach, create, session, store_of, transaction
-from schemas.assessments import ASSESSMENTS
+from schemas.assessments import ASSESSMENTS, GATES
 from schemas.columns import Table, quoted
 from schemas.tables import (
     BATCHES,
@@ -20,6 +20,7 @@ from schemas.tables import (
     FAIRNESS_HISTORY,
     HISTORY,
     HISTORY_TABLES,
+    LABEL,
     SUPERSEDED,
     WAYS,
 )
@@ -117,11 +118,14 @@ def manifest(settings: Settings) -> Manifest:
     if not store_of(settings).history.exists():
         return {}
     with open_history(settings, read_only=True) as connection:
+        failed = "SELECT NULL AS batch"
+        if has_table(connection, GATES):
+            failed = "SELECT batch FROM history.gates WHERE NOT passed"
         rows = connection.sql(
-            "SELECT batches.*, coalesce(breaches, 0) AS breaches, coalesce(gated, false) AS gated "
-            "FROM history.batches LEFT JOIN (SELECT batch, "
-            "count(*) FILTER (status = 'breach') AS breaches, bool_or(status = 'gated') AS gated "
-            "FROM history.fairness_history GROUP BY batch) USING (batch) ORDER BY batch"
+            "SELECT *, (SELECT count(*) FROM history.fairness_history AS scores "
+            "WHERE scores.batch = batches.batch AND scores.status = 'breach') AS breaches, "
+            f"EXISTS (FROM ({failed}) AS gates WHERE gates.batch = batches.batch) AS gated "
+            "FROM history.batches ORDER BY batch"
         ).to_arrow_table()
     return {row["batch"]: row for row in rows.to_pylist()}
 
@@ -258,7 +262,7 @@ def labelled(settings: Settings, where: str = "true", values: Sequence[Any] = ()
             if column.name not in there
         )
         found = connection.sql(
-            f"SELECT *{absent}, metric || coalesce('.' || aggregation, '') AS label "
+            f"SELECT *{absent}, {LABEL} AS label "
             f"FROM {HISTORY_DATABASE}.fairness_history WHERE {where} "
             "ORDER BY slice <> 'all', batch, slice, slice_value, attribute, "
             "list_position(?, regexp_extract(metric, '^[A-Za-z0-9]+')), metric, "

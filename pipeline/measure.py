@@ -15,7 +15,7 @@ import pyarrow
 from metrics import PREFIX_UNIT, UNIT
 from metrics.fairness.prefixes import SMOOTHED_ZERO, SMOOTHING, TERMS, steps, tails
 from metrics.weights import exposure_at
-from pipeline.counting import Counting, attribute_structs
+from pipeline.counting import Counting, attribute_structs, histogram_sums
 from pipeline.fragments import bucket_of, scaled
 from pipeline.list_measures import ListMeasuring, arrow_of
 from pipeline.mixes import fill_mixes, sample_lists
@@ -23,8 +23,7 @@ from pipeline.settings import JOIN, Settings
 from pipeline.staging import group_of
 from pipeline.store import create, transaction
 from schemas.columns import internal, literal, quoted
-from schemas.offenders import passes
-from schemas.rules import BINARY, LOGGED, POSITION, SCORE
+from schemas.rules import LOGGED, POSITION, SCORE
 from schemas.tables import (
     BUCKET_SUMS,
     ITEM_GAPS,
@@ -41,7 +40,6 @@ from schemas.tables import (
 
 PREFIX_STATISTICS = {"entropy": "entropy", "share": "share", "own": "divergence"}
 """Fields of PrefixCounts, and the columns they are summed from."""
-_IS_BINARY = " AND ".join(passes(check, "relevance") for check in BINARY.checks)
 
 
 def measure(
@@ -158,12 +156,7 @@ class _Measuring(Counting):
         self.connection.execute(table.create(self.name))
         self.fill(
             table,
-            f"SELECT bucket, {keys}rank, count(*) AS rows, count(relevance) AS judged, "
-            f"count(*) FILTER (NOT ({_IS_BINARY})) AS graded, "
-            f"count(*) FILTER (relevance >= {self.settings.relevant_from!r}) AS relevant, "
-            f"coalesce(sum({scaled('relevance', UNIT)}), 0) AS relevance_sum, "
-            f"count(click) AS click_known, "
-            f"coalesce(sum({scaled('click', UNIT)}), 0) AS click_sum "
+            f"SELECT bucket, {keys}rank, {histogram_sums(self.settings)} "
             f"FROM {self.log} JOIN (SELECT list_id, bucket FROM lists) USING (list_id) "
             "GROUP BY ALL",
         )

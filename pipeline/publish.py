@@ -4,12 +4,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.assessing.past import LABEL
 from pipeline.history import HISTORY_DATABASE, open_history
 from pipeline.settings import Settings
 from pipeline.store import Tell, attach, describe, remove_database, replace_file, store_of
 from schemas.columns import literal
-from schemas.tables import HISTORY_TABLES
+from schemas.tables import HISTORY_TABLES, LABEL
 
 _PUBLISHED = "published"
 

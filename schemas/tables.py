@@ -273,7 +273,7 @@ MIX_SAMPLE = Table(
 )
 
 ADDITIVE = (SLICE_COUNTS, RANK_COUNTS, PAIR_STATS, PREFIX_STATS, LIST_STATS)
-"""Tables that add up over batches."""
+"""Tables that add up over batches, but for queries, of which batches may share some."""
 KEPT_COUNTS = (*ADDITIVE, ITEM_GAPS, GROUP_SIZES, MODEL_VERSIONS)
 """Tables from which a batch can be scored again, with any parameters, without its rows."""
 MIXES = (MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE)
@@ -288,6 +288,8 @@ WAYS = list(
 )
 """Aggregations of groups and readings of numbers: what may follow a metric after a dot."""
 
+LABEL = "metric || coalesce('.' || aggregation, '')"
+"""The score that a row is about as printed, in SQL."""
 STATUSES = ("ok", "breach", "insufficient", "undefined", "not_judged", "gated")
 """Verdicts: within the threshold; beyond it; too little to tell; no value; no threshold; and not
 judged because the batch is unlike those before it."""

@@ -21,7 +21,7 @@ from stores import DAY, audit, deliver, in_history, random_lists
 
 from pipeline.assess import Assessed, assess, due
 from pipeline.errors import SettingsError
-from pipeline.history import merge
+from pipeline.history import manifest, merge
 from pipeline.run import backfill, run_batch
 from pipeline.settings import Settings
 from pipeline.store import store_of
@@ -192,6 +192,8 @@ def test_what_is_not_judged_is_not_gated(settings: Settings) -> None:
     put(settings, SMALL, [score(0.9, status="not_judged")], rows=100)
     assess(settings, [SMALL])
     assert verdicts(settings, SMALL) == {("not_judged", None)}
+    # The gate failed all the same, and whoever asks for the batch hears of it.
+    assert [batch for batch, row in manifest(settings).items() if row["gated"]] == [SMALL]
 
 
 def test_gated_batches_are_no_baseline(settings: Settings) -> None:

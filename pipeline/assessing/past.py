@@ -15,14 +15,13 @@ from pipeline.assessing.subjects import Part, Row, Series
 from pipeline.settings import Settings
 from pipeline.trends import Facts
 from schemas.assessments import SERIES_KEY
+from schemas.tables import LABEL
 
 Interval = tuple[float, float]
 Groups = Mapping[tuple[Series, str], Interval]
 """Intervals of group values, by series (without aggregation) and group."""
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-LABEL = "metric || coalesce('.' || aggregation, '')"
-"""The score that a row is about, in SQL."""
 SERIES_ORDER = (
     f"slice <> '{WHOLE}', slice, slice_value, attribute NULLS FIRST, metric, "
     "aggregation NULLS FIRST"

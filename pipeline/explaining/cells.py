@@ -10,9 +10,9 @@ import pyarrow
 
 from metrics import UNIT, WHOLE, Counts, Measure, RankHistogram
 from pipeline.batch import DATABASE, opened
+from pipeline.counting import histogram_sums
 from pipeline.errors import AuditError, NoData
 from pipeline.explaining.split import Cells
-from pipeline.fragments import scaled
 from pipeline.history import HISTORY_DATABASE, Manifest, open_history
 from pipeline.settings import JOIN, Settings
 from pipeline.staging import group_of
@@ -164,13 +164,11 @@ def _cells_of(
         ).fetchall()
     )
     found = connection.sql(
-        f"SELECT cell, {group} AS group_value, rank, count(*) AS rows, "
-        "count(relevance) AS judged, "
-        f"count(*) FILTER (relevance >= {settings.relevant_from!r}) AS relevant, "
-        f"coalesce(sum({scaled('relevance', UNIT)}), 0)::DOUBLE / {float(UNIT)!r} AS relevance, "
-        "count(click) AS click_known, "
-        f"coalesce(sum({scaled('click', UNIT)}), 0)::DOUBLE / {float(UNIT)!r} AS click "
-        f"FROM {database}.ranking_log JOIN cells USING (query_id) GROUP BY ALL ORDER BY ALL"
+        f"SELECT *, relevance_sum::DOUBLE / {float(UNIT)!r} AS relevance, "
+        f"click_sum::DOUBLE / {float(UNIT)!r} AS click FROM "
+        f"(SELECT cell, {group} AS group_value, rank, {histogram_sums(settings)} "
+        f"FROM {database}.ranking_log JOIN cells USING (query_id) GROUP BY ALL) "
+        "ORDER BY cell, group_value, rank"
     ).to_arrow_table()
     names = found["cell"].to_numpy()
     starts = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
