@@ -55,7 +55,7 @@ dev: $(VENV)/.ready ## Open Dagster on http://127.0.0.1:3000; on your own audit 
 docs: $(VENV)/.ready ## Write the derived parts of docs/ anew
 	@$(PY) docs/build.py
 
-bench: $(VENV)/.ready ## Measure the speed on this machine
+bench: $(VENV)/.ready ## Measure the speed here; ARGS='--size small' for a quick look
 	@$(PY) benchmarks/bench.py $(ARGS)
 
 # Extras stay in the pins: a pip older than 23.3 does not see that gql==4 fulfils gql[requests].
@@ -67,7 +67,7 @@ lock: ## Bring requirements.lock in line with pyproject.toml; ARGS=--upgrade tak
 		--custom-compile-command 'make lock' $(ARGS)
 
 clean: ## Remove the environment and all caches; data stays
-	@rm -rf $(VENV) .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-lock .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find metrics schemas pipeline assets tests benchmarks examples docs \
 		-name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 	@echo 'Left in place: store/ and logs/ (make clean-data removes them), .dagster/ (run history).'

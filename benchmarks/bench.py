@@ -1,113 +1,141 @@
-"""How much work an audit is, beside the least that any tool must do.
+"""How fast an audit is: every goal measured, beside one scan of the same file.
 
-The floor is one DuckDB scan of the log's columns with a count and sums per group.  Floor and audit
-run in turn, in processes of their own, and what is reported is the ratio of their CPU seconds,
-which a busy machine moves far less than it moves the clock.
+Everything runs in turn, in processes of its own, and what counts are ratios inside a round, which a
+busy machine moves far less than it moves the clock.  Numbers are kept in results.json; RESULTS.md,
+the plot and the tables of docs/performance.md are made from them.
 """
 
-import json
-import platform
-import statistics
+import os
 import subprocess
 import sys
-import tempfile
-from datetime import date
+import time
 from pathlib import Path
 
 import click
+from measured import written
+from speed.entries import ENTRIES, SIZES, SUITES, Entry, chosen
+from speed.goals import spread
+from speed.page import goals, growth, page, steps
+from speed.peers import build, python_of
+from speed.plot import svg
+from speed.rounds import Results, Rounds, keep, read
 
-SETTINGS = """
-logs: logs/{batch}/*
-items: items.parquet
-attributes: [gender, region]
-slices: [device, market]
-threads: 2
-metrics: [{metrics}]
-"""
-BATCH = "2026-01-01"
-STEPS = ("ingest", "measure", "score", "merge", "publish")
-
-FLOOR = """
-import time, duckdb
-connection = duckdb.connect(config={"threads": 2})
-start = time.process_time()
-connection.execute(
-    "SELECT device, count(*), sum(rank), sum(relevance), sum(click), sum(length(item_id)), "
-    "sum(length(list_id)) FROM read_parquet('logs/*/*.parquet') GROUP BY device"
-).fetchall()
-print('{"floor": %r}' % (time.process_time() - start))
-"""
-AUDIT = """
-import json, resource, sys, time
-from pathlib import Path
-from pipeline.batch import ingest_batch, measure_batch, new_run_id, promote, score_batch
-from pipeline.history import merge
-from pipeline.publish import publish
-from pipeline.settings import load_settings
-
-settings, batch, run_id = load_settings(Path("audit.yaml")), sys.argv[1], new_run_id()
-spent = {}
-for name, step in (
-    ("ingest", lambda: ingest_batch(settings, batch, run_id)),
-    ("measure", lambda: measure_batch(settings, batch, run_id)),
-    ("score", lambda: score_batch(settings, batch, run_id)),
-    ("merge", lambda: (promote(settings, batch, run_id), merge(settings, batch, force=True))),
-    ("publish", lambda: publish(settings)),
-):
-    start = time.process_time()
-    step()
-    spent[name] = time.process_time() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-spent["peak"] = peak * (1 if sys.platform == "darwin" else 1024)
-print(json.dumps(spent))
-"""
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+CACHE = ROOT / ".bench"
+COMMITTED = ("10M", "100M")
+"""Sizes whose results are kept beside the code; others are a quick look."""
 
 
-def spent_by(script: str, folder: Path) -> dict[str, float]:
-    """What a script in a process of its own says it spent."""
-    done = subprocess.run(
-        [sys.executable, "-c", script, BATCH],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+def write_pages(folder: Path) -> None:
+    """Write the page and the plot of the results in a folder, and the tables of the manual."""
+    kept = read(folder / "results.json")
+    plot = folder / "growth.svg"
+    if folder.resolve() == HERE:
+        plot = ROOT / "docs" / "images" / "growth.svg"
+    results = kept.get("10M") or next(iter(kept.values()), {})
+    plot.write_text(svg(results), "utf-8")
+    link = Path(os.path.relpath(plot, folder)).as_posix()
+    (folder / "RESULTS.md").write_text(page(kept, link), "utf-8")
+    if folder.resolve() == HERE:
+        manual = ROOT / "docs" / "performance.md"
+        text = manual.read_text("utf-8")
+        tables = {"goals": goals(kept), "steps": steps(results), "growth": growth(results)}
+        for name, made in tables.items():
+            text = written(text, name, made)
+        manual.write_text(text, "utf-8")
 
 
-def spread(values: list[float]) -> str:
-    return f"{statistics.median(values):8.1f}   ({min(values):.1f} to {max(values):.1f})"
+def runnable(entries: list[Entry], cache: Path) -> list[Entry]:
+    """Entries whose environment is there; the others are named."""
+    peers = {each.peer for each in entries if each.peer}
+    missing = sorted(peer for peer in peers if not python_of(cache, peer).exists())
+    if missing:
+        click.echo(f"without {', '.join(missing)}: --peers makes environments", err=True)
+    return [each for each in entries if each.peer not in missing]
 
 
-@click.command()
-@click.option("--lists", default=50_000, show_default=True, help="Lists, of 19 rows on average.")
-@click.option("--repeats", default=5, show_default=True, help="Interleaved runs of each.")
-@click.option("--metrics", default="fairness", show_default=True, help="Labels and families.")
-def main(lists: int, repeats: int, metrics: str) -> None:
-    """Measure one batch, step by step, as multiples of a plain scan."""
-    from pipeline.synthetic.marketplace import generate
+def show(results: Results) -> None:
+    """What a run measured, in a line for each entry."""
+    click.echo("\nCPU seconds, and multiples of the scan: median and range")
+    for name in ENTRIES:
+        found = results.get(name)
+        if not found:
+            continue
+        if "failed" in found:
+            click.echo(f"  {name:<20} failed: {found['failed'][:50]}")
+            continue
+        floor = next((each for each in ENTRIES[name].against if each.startswith("floor")), None)
+        seconds = spread([each["cpu"] for each in found["rounds"]])
+        times = ""
+        if floor:
+            times = spread([each["cpu"] / each["against"][floor] for each in found["rounds"]])
+        click.echo(f"  {name:<20} {seconds:<26} {times}".rstrip())
 
-    with tempfile.TemporaryDirectory(prefix="rankaudit-bench-") as name:
-        folder = Path(name)
-        written = generate(folder, start=date.fromisoformat(BATCH), days=1, lists=lists)
-        (folder / "audit.yaml").write_text(SETTINGS.replace("{metrics}", metrics), encoding="utf-8")
-        click.echo(f"{written.rows:,} rows in {lists:,} lists; Python {platform.python_version()}")
-        floors, audits = [], []
-        for turn in range(repeats):
-            floors.append(spent_by(FLOOR, folder)["floor"])
-            audits.append(spent_by(AUDIT, folder))
-            click.echo(f"  run {turn + 1} of {repeats}", err=True)
-    ratios = {
-        step: [audit[step] / floor for audit, floor in zip(audits, floors, strict=True)]
-        for step in STEPS
-    }
-    ratios["in all"] = [sum(each) for each in zip(*ratios.values(), strict=True)]
-    click.echo("CPU seconds as multiples of one scan with a count and sums: median and range")
-    for step, values in ratios.items():
-        click.echo(f"  {step:<8} {spread(values)}")
-    whole = statistics.median(sum(audit[step] for step in STEPS) for audit in audits)
-    click.echo(f"  {written.rows / whole:,.0f} rows per CPU second")
-    click.echo(f"  peak memory {max(audit['peak'] for audit in audits) / 1e9:.2f} GB")
+
+@click.command(help=__doc__)
+@click.option("--size", type=click.Choice(list(SIZES)), default="10M", show_default=True)
+@click.option("--rounds", type=click.IntRange(1), help="Rounds [5; 2 at small, 1 at 100M].")
+@click.option("--only", default="", help="Entries or suites, separated by commas.")
+@click.option("--peers", is_flag=True, help="Make environments for other libraries, with pip.")
+@click.option("--report", is_flag=True, help="Measure nothing; write the pages anew.")
+@click.option("--list", "listed", is_flag=True, help="Say what can be measured.")
+@click.option("--cache", type=click.Path(path_type=Path), default=CACHE, help="Logs [.bench].")
+@click.option(
+    "--results", type=click.Path(path_type=Path), help="Their folder [benchmarks, or the cache]."
+)
+def main(
+    size: str,
+    rounds: int | None,
+    only: str,
+    peers: bool,
+    report: bool,
+    listed: bool,
+    cache: Path,
+    results: Path | None,
+) -> None:
+    folder = results or (HERE if size in COMMITTED else cache / size)
+    if listed:
+        click.echo(f"suites: {', '.join(SUITES)}")
+        for entry in ENTRIES.values():
+            click.echo(f"  {entry.name:<20} {entry.suite:<10} {entry.text}")
+        return
+    if not report:
+        try:
+            entries = chosen(size, [name.strip() for name in only.split(",") if name.strip()])
+        except LookupError as error:
+            raise click.UsageError(f"{error}: no such entry or suite; --list names them") from None
+        measure(size, entries, rounds, peers, cache.absolute(), folder)
+    write_pages(folder)
+    click.echo(f"\n{folder / 'RESULTS.md'}")
+
+
+def measure(
+    size: str, entries: list[Entry], rounds: int | None, peers: bool, cache: Path, folder: Path
+) -> None:
+    """Run entries and keep what they say; what was measured before Ctrl-C is kept, too."""
+    begun = time.monotonic()
+
+    def tell(text: str) -> None:
+        click.echo(f"{time.monotonic() - begun:7.0f} s  {text}", err=True)
+
+    cache.mkdir(parents=True, exist_ok=True)
+    if peers:
+        try:
+            build(cache, tell)
+        except subprocess.CalledProcessError as error:
+            raise click.ClickException(f"no environment for other libraries: {error}") from None
+    usual = {"tiny": 1, "small": 2, "100M": 1}.get(size, 5)
+    path = folder / "results.json"
+    runs = Rounds(size, cache, lambda found: keep(path, size, found), tell)
+    try:
+        runs.run(runnable(entries, cache), rounds or usual)
+    except KeyboardInterrupt:
+        keep(path, size, runs.results)
+        write_pages(folder)
+        click.echo("\nstopped; what was measured is kept", err=True)
+        sys.exit(130)
+    show(runs.results)
 
 
 if __name__ == "__main__":

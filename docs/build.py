@@ -27,6 +27,7 @@ from pipeline.verdicts import Cause
 from schemas.columns import Column, Table
 from schemas.offenders import row_rules
 from schemas.rules import LOGGED, QUERY_ID, list_rules, ranking_log
+from schemas.stored_log import log_entries, stored_log
 from schemas.tables import BATCH_TABLES, HISTORY_TABLES, bucket_counts
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -249,7 +250,18 @@ def history_tables() -> str:
 def batch_tables() -> str:
     """Every table of a batch file; those that the history has too are only named."""
     log = ranking_log((), ())
-    sections = [_described(log, []) + "\n\nOne more column per slice and per attribute, all text."]
+    sections = [
+        _described(log, [])
+        + "\n\nOne more column per slice and per attribute, all text. A view of the tables that "
+        "follow, which hold every text once."
+    ]
+    entries = log_entries((column.name for column in LOGGED), placed=True)
+    sections += [_described(table, []) for table in stored_log((), (), entries)]
+    sections.append(
+        "`log_entries` has the columns that the log has; `log_rows` is a view of it with all.\n"
+        "`log_lists` has one more column per slice and `log_cells` one per attribute, named with\n"
+        "'=' in front."
+    )
     sections.append(
         _described(bucket_counts((), ()), [])
         + "\n\nOne more column per slice and per attribute, named with '=' in front."
@@ -323,6 +335,7 @@ MEANINGS = {
     "logs": "where the logs of one batch lie; a path or a list of paths, each with `{batch}`",
     "items": "the item table: `item_id` and attribute columns; may hold `{batch}`",
     "store": "the folder that results are kept in",
+    "spill": "the folder for what does not fit into memory while a batch is computed",
     "columns": "names of the contract to names in your files, where they differ",
     "ranks.start": "the rank at the top of a list",
     "ranks.gaps": "what a gap in ranks means: `reject` the list, `compact` the ranks, or `keep` "
@@ -385,8 +398,9 @@ MEANINGS = {
     "comes as JSON on its standard input",
     "notify.webhook": "address that each new alert is posted to, as JSON",
     "notify.timeout_seconds": "seconds that a delivery may take",
-    "memory_limit": "memory that DuckDB may take, like `8GB`",
-    "threads": "threads that DuckDB may take",
+    "memory_limit": "memory that a run may take for its data, like `8GB`, or `50%` of the "
+    "machine; `--jobs` share it",
+    "threads": "threads that a run may take; `--jobs` share them",
     "busy_seconds": "seconds to wait for a store that another process holds",
 }
 """What each setting is, by its place in the file; ``*`` stands for a name that the user chooses."""
@@ -398,8 +412,9 @@ _DEFAULTS = {
     "trends.scores": "one of each metric",
     "notify.command": "nobody",
     "notify.webhook": "nobody",
-    "memory_limit": "DuckDB's",
-    "threads": "DuckDB's",
+    "spill": "`spill` in the store",
+    "memory_limit": "an eighth of the machine, at least 1 GB",
+    "threads": "one for each core",
 }
 """Defaults that are better said than printed."""
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 from uuid import uuid4
 
@@ -22,24 +23,26 @@ from pipeline.evidence import Evidence
 from pipeline.files import batch_files, file_digest, input_hash, items_path
 from pipeline.ingest import BatchRefused, Ingested, ingest
 from pipeline.measure import measure
+from pipeline.memory import peak_memory, watch_memory
 from pipeline.readers import open_sources
+from pipeline.results import result_hash
 from pipeline.settings import Settings, check_batch_key, hash_of
 from pipeline.store import (
-    Store,
+    SPILLED,
     attach,
     create,
     remove_database,
     replace_file,
-    session,
+    spill_of,
     store_of,
     transaction,
+    working,
 )
 from pipeline.version import code_version
 from schemas.columns import quoted
 from schemas.tables import BATCH_INFO, FAIRNESS_HISTORY, GROUP_HISTORY, KEPT_COUNTS
 
 DATABASE = "batch"
-_SCRATCH = "scratch"
 _STALE_SECONDS = 24 * 3600
 
 
@@ -92,14 +95,11 @@ def opened(
     settings: Settings, path: Path, *, read_only: bool = False
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A session with the database file ``path`` attached as ``batch``."""
-    connection = session(settings, [path.parent])
-    try:
+    with working(settings, [path.parent]) as connection:
         attach(connection, path, DATABASE, read_only=read_only, patience=settings.busy_seconds)
         yield connection
         if not read_only:
             connection.execute(f"CHECKPOINT {DATABASE}")
-    finally:
-        connection.close()
 
 
 def info(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
@@ -107,13 +107,14 @@ def info(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     rows = connection.sql(f"FROM {DATABASE}.batch_info").to_arrow_table().to_pylist()
     if not rows:
         raise AuditError("the batch file holds no batch; run the batch again")
-    return dict(rows[0])
+    # A file of an older version lacks what is new.
+    return {**dict.fromkeys(BATCH_INFO.names), **rows[0]}
 
 
 def write_info(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
-    """Put ``row`` in the place of the row of batch_info."""
+    """Put ``row`` in the place of the row of batch_info, within a transaction."""
+    connection.execute(f"DROP TABLE IF EXISTS {DATABASE}.batch_info")
     create(connection, DATABASE, BATCH_INFO)
-    connection.execute(f"DELETE FROM {DATABASE}.batch_info")
     marks = ", ".join("?" for _ in BATCH_INFO.names)
     connection.execute(
         f"INSERT INTO {DATABASE}.batch_info ({BATCH_INFO.column_list}) VALUES ({marks})",
@@ -150,6 +151,8 @@ def attempt(
         "rows_hash": settings.rows_hash,
         "started_at": started_at,
         "finished_at": now(),
+        "peak_memory": peak_memory(),
+        "result_hash": None,
     }
 
 
@@ -173,31 +176,26 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
     of a refused batch are kept in the store's ``refused`` folder.
     """
     started = now()
+    watch_memory(f"{batch} {run_id}")
     store = store_of(settings)
     store.make()
-    _sweep(store, batch)
+    _sweep(settings, batch)
     staged = store.staged(batch, run_id)
-    scratch = staged.with_suffix(".scratch.duckdb")
     remove_database(staged)
     digest = ""
     try:
         found = delivery(settings, batch)
-        connection = session(settings, [*found.folders, staged.parent])
-        try:
+        with working(settings, [*found.folders, staged.parent]) as connection:
             sources = open_sources(found.paths, settings, connection)
             tables = open_sources([found.items], settings, connection) if found.items else []
             items = tables[0] if tables else None
             digest = input_hash(source.sha256 for source in (*sources, *tables))
             attach(connection, staged, DATABASE)
-            attach(connection, scratch, _SCRATCH)
-            ingested = ingest(connection, settings, sources, items, DATABASE, _SCRATCH)
+            ingested = ingest(connection, settings, sources, items, DATABASE)
             row = attempt(settings, batch, run_id, started, ingested=ingested, digest=digest)
             with transaction(connection):
                 write_info(connection, row)
             connection.execute(f"CHECKPOINT {DATABASE}")
-        finally:
-            connection.close()
-            remove_database(scratch)
     except BaseException as error:
         if isinstance(error, BatchRefused) and staged.exists():
             replace_file(staged, store.refused(batch))
@@ -219,18 +217,26 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
     return ingested
 
 
-def _sweep(store: Store, batch: str) -> None:
-    """Remove what interrupted runs of the batch left behind a day or more ago."""
+def _sweep(settings: Settings, batch: str) -> None:
+    """Remove what interrupted runs of the batch left behind a day or more ago, or any spilled."""
     limit = datetime.now(UTC).timestamp() - _STALE_SECONDS
-    for path in (store.root / "staged").glob(f"{batch}.*"):
+    for path in (store_of(settings).root / "staged").glob(f"{batch}.*"):
         if path.stat().st_mtime < limit:
             path.unlink(missing_ok=True)
+    for path in spill_of(settings).glob(f"{SPILLED}*"):
+        if path.stat().st_mtime < limit:
+            rmtree(path, ignore_errors=True)
 
 
 def measure_batch(settings: Settings, batch: str, run_id: str) -> dict[str, int]:
     """Count the rows of a batch; returns rows per count table."""
+    watch_memory(f"{batch} {run_id}")
     with opened(settings, _existing(settings, batch, run_id)) as connection:
-        return measure(connection, settings, DATABASE)
+        counted = measure(connection, settings, DATABASE)
+        row = info(connection)
+        with transaction(connection):
+            write_info(connection, row | _more_memory(row))
+    return counted
 
 
 def score_batch(
@@ -242,6 +248,7 @@ def score_batch(
     fairness_history.  AuditError if the counts were made under other settings.
     """
     wanted = settings.measures if measures is None else tuple(measures)
+    watch_memory(f"{batch} {run_id}")
     with opened(settings, _existing(settings, batch, run_id)) as connection:
         row = info(connection)
         if row["rows_hash"] != settings.rows_hash:
@@ -265,9 +272,16 @@ def score_batch(
                 connection,
                 row
                 | _origin(connection, settings, stamp)
+                | _more_memory(row)
+                | {"result_hash": result_hash(connection, DATABASE)}
                 | {"run_id": run_id, "finished_at": now()},
             )
     return scores
+
+
+def _more_memory(row: dict[str, Any]) -> dict[str, int | None]:
+    """What a batch took, its steps so far included, each perhaps in a process of its own."""
+    return {"peak_memory": max(row["peak_memory"] or 0, peak_memory() or 0) or None}
 
 
 def _check_counts(connection: duckdb.DuckDBPyConnection, batch: str) -> None:

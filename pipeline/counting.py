@@ -50,22 +50,34 @@ class Counting:
     """The means of filling count tables of one batch.
 
     ``log`` is a view of the accepted rows in which columns of the user have internal names.
+    ``evidence``: intervals and noise floors may be asked of these counts.  Where none will be, all
+    queries go into one bucket, and what only they need is left out.
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, settings: Settings, database: str
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        settings: Settings,
+        database: str,
+        *,
+        evidence: bool = True,
     ) -> None:
         self.connection = connection
         self.settings = settings
+        self.evidence = evidence
         self.name = database
         self.database = quoted(database)
         self.log = "accepted"
         self._slices = slice_structs(settings)
 
-    def fill(self, table: Table, query: str) -> None:
-        """Add the rows of ``query``, matched by name; columns that it lacks are null."""
+    def fill(self, table: Table, query: str, *, ordered: bool = False) -> None:
+        """Add the rows of ``query``, matched by name; columns that it lacks are null.
+
+        They are stored in order, which ``ordered`` says they are in already.
+        """
+        order = "" if ordered else "ORDER BY ALL"
         self.connection.execute(
-            f"INSERT INTO {self.database}.{quoted(table.name)} BY NAME {query} ORDER BY ALL"
+            f"INSERT INTO {self.database}.{quoted(table.name)} BY NAME {query} {order}"
         )
 
     def by_slice(self, source: str, columns: str, where: str = "true") -> str:

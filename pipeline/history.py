@@ -11,7 +11,7 @@ from metrics import METRICS, WHOLE
 from pipeline.batch import DATABASE, info, now
 from pipeline.errors import AuditError
 from pipeline.settings import Settings
-from pipeline.store import Tell, attach, create, session, store_of, transaction
+from pipeline.store import Tell, attach, create, store_of, transaction, working
 from schemas.assessments import ASSESSMENTS, GATES
 from schemas.columns import Table, quoted
 from schemas.tables import (
@@ -48,8 +48,7 @@ def open_history(
     """A session with the history attached; waits for its lock as long as the settings say."""
     store = store_of(settings)
     store.make()
-    connection = session(settings, [store.root])
-    try:
+    with working(settings, [store.root]) as connection:
         attach(
             connection,
             store.history,
@@ -61,8 +60,6 @@ def open_history(
         if not read_only:
             create_missing(connection)
         yield connection
-    finally:
-        connection.close()
 
 
 def has_table(connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
@@ -127,7 +124,8 @@ def manifest(settings: Settings) -> Manifest:
             f"EXISTS (FROM ({failed}) AS gates WHERE gates.batch = batches.batch) AS gated "
             "FROM history.batches ORDER BY batch"
         ).to_arrow_table()
-    return {row["batch"]: row for row in rows.to_pylist()}
+    # A history that was not written to since an upgrade lacks what is new.
+    return {row["batch"]: {**dict.fromkeys(BATCHES.names), **row} for row in rows.to_pylist()}
 
 
 def _current(connection: duckdb.DuckDBPyConnection, batch: str) -> dict[str, Any] | None:

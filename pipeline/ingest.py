@@ -1,20 +1,19 @@
-"""From delivered files to accepted rows: read, check, explain, let in.
+"""From delivered files to accepted rows: read, survey, store what is clean, explain the rest.
 
-Rows are cast and checked in SQL made from the pandera schemas, which finds and names every
-offender.  What passes is written to the batch file, and then the pandera schemas themselves
-decide, over Arrow-backed chunks of what was written, whether the transaction commits.
+Nearly all lists obey every rule.  One scan finds those that may not; the others are stored at
+once, as whole numbers.  Suspect lists are cast and checked row by row, in SQL made from the pandera
+schemas, which finds and names every offender.  Everything that is stored passes the gate: pandera
+schemas over what was written decide whether the transaction commits.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
-import pandas as pd
-import pandera.errors
-import pandera.pandas as pa
 
 from metrics import UNKNOWN
-from pipeline.errors import AuditError, DataRefused, NoData, several
+from pipeline.errors import DataRefused, NoData, several
+from pipeline.gate import Repeated, gate
 from pipeline.layouts import Layout, layout, log_layouts, misspelt
 from pipeline.readers import Source
 from pipeline.rejects import (
@@ -26,14 +25,15 @@ from pipeline.rejects import (
     rule_lines,
 )
 from pipeline.settings import JOIN, Settings
-from pipeline.staging import Reading, group_of, read_items, stage
+from pipeline.staging import Reading, blamed, group_of, open_delivered, read_items, stage
 from pipeline.store import create, transaction
-from schemas.columns import internal, literal, quoted
-from schemas.offenders import passes
-from schemas.rules import BINARY, BINARY_RELEVANCE, LOGGED
+from pipeline.storing import clean_part, judged_part, store
+from pipeline.survey import NOT_BINARY, SUSPECTS, Surveyed, survey, surveyed, suspect
+from pipeline.whole_lists import ListsApart
+from schemas.columns import internal, literal
+from schemas.rules import LOGGED, RANK
+from schemas.stored_log import LOG_ROWS, stored_log, views
 from schemas.tables import GROUP_SIZES, REJECTED_ROWS, RULE_COUNTS
-
-_CHUNK_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -77,30 +77,45 @@ def ingest(
     sources: Sequence[Source],
     items: Source | None,
     database: str,
-    scratch: str,
 ) -> Ingested:
     """Read ``sources`` and write accepted and rejected rows to ``database``.
 
-    ``scratch`` is an attached database for what is not kept.  DataRefused if the files break the
-    contract as a whole or too many rows do; NoData if there are no rows.  Rejected rows are
-    written in either case.
+    DataRefused if the files break the contract as a whole or too many rows do; NoData if there
+    are no rows.  Rejected rows are written in either case.
     """
-    reading = Reading(connection, settings, quoted(database), quoted(scratch))
     item_layout = _item_layout(items, settings) if items else None
     from_items = list(item_layout.found)[1:] if item_layout else []
     layouts = log_layouts(sources, settings, from_items)
     logged = frozenset(layouts[0].found) if layouts else frozenset()
+    supplied = [name for name in from_items if name not in logged]
+    reading = Reading(connection, settings, database, logged)
     create(connection, database, REJECTED_ROWS, RULE_COUNTS, GROUP_SIZES)
-    stage(reading, sources, layouts)
-    judge(reading, sources)
+    read = open_delivered(reading, sources, layouts)
+    if read == 0:
+        raise NoData("the files hold no rows")
+    try:
+        survey(reading)
+    except duckdb.Error as error:
+        raise blamed(reading, sources, layouts, error) from None
     if items is not None and item_layout is not None:
         read_items(reading, items, item_layout)
-    found = _summary(reading, sources, layouts, logged)
-    _refuse_if_broken(settings, found)
-    create(connection, database, reading.table)
-    with transaction(connection):
-        _accept(reading, [name for name in from_items if name not in logged], logged)
-        _gate(reading, binary=found.graded_rows == 0)
+    clean = _store_clean(reading, database, supplied)
+    found = Ingested(
+        read,
+        clean.rows,
+        clean.lists,
+        0,
+        clean.graded_rows,
+        {},
+        (),
+        _notes(sources, layouts, logged),
+    )
+    if clean.suspects:
+        stage(reading, SUSPECTS)
+        judge(reading, sources)
+        found = _with_judged(reading, found)
+        _refuse_if_broken(reading, found)
+        _store_judged(reading, found, supplied)
     return _within_limits(reading, found)
 
 
@@ -112,38 +127,78 @@ def _item_layout(items: Source, settings: Settings) -> Layout:
     return found
 
 
-def _summary(
-    reading: Reading,
-    sources: Sequence[Source],
-    layouts: Sequence[Layout],
-    logged: frozenset[str],
-) -> Ingested:
-    """What was read and what would be accepted; NoData if nothing was read."""
-    staged = f"{reading.scratch}.staged"
-    ((read,),) = reading.rows(f"SELECT count(*) FROM {staged}")
-    if read == 0:
-        raise NoData("the files hold no rows")
-    ((lists, rejected),) = reading.rows(
-        "SELECT count(*) FILTER (NOT broken), count(*) FILTER (broken) "
-        f"FROM {reading.scratch}.lists"
-    )
-    binary = " AND ".join(passes(check, "relevance") for check in BINARY.checks)
-    ((let_in, graded),) = reading.rows(
-        f"SELECT count(*), count(*) FILTER (NOT ({binary})) FROM {staged} {accepted(reading)}"
-    )
+def _notes(
+    sources: Sequence[Source], layouts: Sequence[Layout], logged: frozenset[str]
+) -> tuple[str, ...]:
+    """Remarks on columns that are not read, and may have been meant to be."""
     optional = [column.name for column in LOGGED if column.name not in logged]
-    notes = tuple(
+    return tuple(
         f"{source.shown}: column {near!r} is not read; did you mean {name!r}?"
         for source, here in zip(sources, layouts, strict=True)
         for name, near in misspelt(here, optional)
     )
-    return Ingested(read, let_in, lists, rejected, graded, {}, rule_counts(reading), notes)
 
 
-def _refuse_if_broken(settings: Settings, found: Ingested) -> None:
-    """BatchRefused where the settings do not let the batch in."""
+def _store_clean(reading: Reading, database: str, supplied: Sequence[str]) -> Surveyed:
+    """Store the lists that are not suspect; those that repeat something become suspects."""
+    settings = reading.settings
+    names = settings.slices, settings.attribute_columns
+    create(reading.connection, database, *stored_log(*names, reading.entries))
+    reading.run(f"USE {reading.database}")
+    for statement in views(*names, reading.entries):
+        reading.run(statement)
+    reading.run("USE memory")
+    dense = RANK.name not in reading.logged or settings.ranks.gaps == "reject"
+    sort = False
+    while True:
+        found = surveyed(reading)
+        part = clean_part(suspects=found.suspects > 0, apart=found.apart or sort)
+        try:
+            with transaction(reading.connection):
+                store(reading, part, supplied)
+                gate(reading, binary=found.graded_rows == 0, dense=dense)
+        except Repeated as repeated:
+            suspect(reading, repeated.lists)
+        except ListsApart:
+            if part.apart:
+                raise
+            sort = True
+        else:
+            return found
+
+
+def _with_judged(reading: Reading, found: Ingested) -> Ingested:
+    """``found`` with the lists that were looked at closely."""
+    ((lists, rejected),) = reading.rows(
+        "SELECT count(*) FILTER (NOT broken), count(*) FILTER (broken) FROM judged_lists"
+    )
+    ((let_in, graded),) = reading.rows(
+        f"SELECT count(*), count(*) FILTER ({NOT_BINARY.format('relevance')}) "
+        f"FROM staged {accepted(reading)}"
+    )
+    return replace(
+        found,
+        rows_accepted=found.rows_accepted + let_in,
+        lists=found.lists + lists,
+        lists_rejected=rejected,
+        graded_rows=found.graded_rows + graded,
+        rules=rule_counts(reading),
+    )
+
+
+def _store_judged(reading: Reading, found: Ingested, supplied: Sequence[str]) -> None:
+    """Add what was let in of the suspect lists to the clean ones."""
+    ((first,),) = reading.rows(f"SELECT count(*) FROM {reading.database}.log_lists")
+    with transaction(reading.connection):
+        store(reading, judged_part(reading), supplied)
+        gate(reading, binary=found.graded_rows == 0, dense=False, first=first)
+
+
+def _refuse_if_broken(reading: Reading, found: Ingested) -> None:
+    """BatchRefused where the settings do not let the batch in; no row of it is kept then."""
     if not found.rules:
         return
+    settings = reading.settings
     share = found.rows_rejected / found.rows_read
     limit = settings.rejects.max_rejected_share
     if settings.rejects.policy == "refuse_batch":
@@ -158,66 +213,9 @@ def _refuse_if_broken(settings: Settings, found: Ingested) -> None:
         f"{found.rows_rejected:,} of {counted(found.rows_read, 'row')} refused ({share:.1%}), "
         f"{counted(found.lists_rejected, 'list')}"
     )
+    for table in stored_log(settings.slices, settings.attribute_columns, reading.entries):
+        reading.run(f"DELETE FROM {reading.database}.{table.name}")
     raise BatchRefused(several(head, rule_lines(found.rules), advice), found)
-
-
-def _accept(reading: Reading, supplied: Sequence[str], logged: frozenset[str]) -> None:
-    """Write the accepted rows as the ranking log.
-
-    ``supplied`` are attributes that come from the item table, ``logged`` the columns of the log.
-    """
-    settings = reading.settings
-    ordinal = "row_number() OVER (PARTITION BY list_id ORDER BY {})"
-    rank = position = "rank"
-    if "rank" not in logged:
-        rank = position = ordinal.format("score DESC, item_id")
-    elif settings.ranks.gaps == "compact":
-        rank = position = ordinal.format("rank")
-    elif settings.ranks.gaps == "keep" or settings.rejects.policy == "drop_row":
-        position = ordinal.format("rank")
-    values = {name: f"staged.{quoted(name)}" for name in reading.table.names}
-    values |= {
-        "rank": rank,
-        "position": position,
-        "query_id": "coalesce(nullif(query_id, ''), list_id)",
-    }
-    if "relevance" in logged and settings.missing_relevance == "zero":
-        values["relevance"] = "coalesce(relevance, 0)"
-    if "click" in logged and settings.missing_click == "zero":
-        values["click"] = "coalesce(click, 0)"
-    values |= {name: f"staged.{internal(name)}" for name in reading.names}
-    values |= {name: f"coalesce(items.{internal(name)}, {literal(UNKNOWN)})" for name in supplied}
-    said = ", ".join(f"{values[name]} AS {quoted(name)}" for name in reading.table.names)
-    join = f"LEFT JOIN {reading.scratch}.items USING (item_id)" if supplied else ""
-    reading.run(
-        f"INSERT INTO {reading.database}.ranking_log BY NAME SELECT {said} "
-        f"FROM (SELECT * FROM {reading.scratch}.staged {accepted(reading)}) AS staged {join}"
-    )
-
-
-def _gate(reading: Reading, *, binary: bool) -> None:
-    """Validate what was written with pandera; an error here rolls the rows back."""
-    columns = reading.table.schema.columns
-    for name in reading.names:
-        _validate(reading, pa.DataFrameSchema({name: columns[name]}), distinct=True)
-    others = {name: column for name, column in columns.items() if name not in reading.names}
-    _validate(reading, pa.DataFrameSchema(others))
-    if binary:
-        _validate(reading, BINARY_RELEVANCE, distinct=True)
-
-
-def _validate(reading: Reading, schema: pa.DataFrameSchema, *, distinct: bool = False) -> None:
-    said = ", ".join(quoted(str(name)) for name in schema.columns)
-    query = f"SELECT {'DISTINCT' if distinct else ''} {said} FROM {reading.database}.ranking_log"
-    for chunk in reading.connection.sql(query).to_arrow_reader(_CHUNK_ROWS):
-        try:
-            schema.validate(chunk.to_pandas(types_mapper=pd.ArrowDtype), lazy=True)
-        except pandera.errors.SchemaErrors as errors:
-            broken = sorted({str(each) for each in errors.failure_cases["check"]})
-            raise AuditError(
-                f"rows that the checks let through do not pass the schema ({', '.join(broken)} on "
-                f"{said}); nothing was stored. This is a fault of the program: please report it."
-            ) from None
 
 
 def _within_limits(reading: Reading, found: Ingested) -> Ingested:
@@ -225,12 +223,15 @@ def _within_limits(reading: Reading, found: Ingested) -> Ingested:
     settings = reading.settings
     unknown: dict[str, int] = {}
     problems: list[str] = []
-    log = f"{reading.database}.ranking_log"
+    cells = (
+        f"(SELECT cell, count(*) AS rows FROM {reading.database}.{LOG_ROWS.name} GROUP BY cell) "
+        f"JOIN {reading.database}.log_cells USING (cell)"
+    )
     for attribute in settings.attributes:
-        name, group = JOIN.join(attribute), group_of(attribute)
+        name, group = JOIN.join(attribute), group_of(attribute, internal)
         ((missing, groups),) = reading.rows(
-            f"SELECT count(*) FILTER ({group} = {literal(UNKNOWN)}), count(DISTINCT {group}) "
-            f"FROM {log}"
+            f"SELECT coalesce(sum(rows) FILTER ({group} = {literal(UNKNOWN)}), 0)::BIGINT, "
+            f"count(DISTINCT {group}) FROM {cells}"
         )
         unknown[name] = missing
         share = missing / found.rows_accepted
@@ -242,7 +243,9 @@ def _within_limits(reading: Reading, found: Ingested) -> Ingested:
         if groups > settings.limits.groups:
             problems.append(f"{name}: {groups:,} groups (limits.groups)")
     for name in settings.slices:
-        ((values,),) = reading.rows(f"SELECT count(DISTINCT {quoted(name)}) FROM {log}")
+        ((values,),) = reading.rows(
+            f"SELECT count(DISTINCT {internal(name)}) FROM {reading.database}.log_lists"
+        )
         if values > settings.limits.slice_values:
             problems.append(f"{name}: {values:,} values (limits.slice_values)")
     if problems:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow
 
@@ -17,13 +16,16 @@ from metrics import UNIT, UNKNOWN, WHOLE, Grouping, Measure, PerList, Rankings
 from metrics.terms import Given
 from metrics.weights import FloatArray, IntArray, Weight
 from pipeline.buckets import BucketTotals
+from pipeline.counting import Counting
 from pipeline.errors import AuditError
 from pipeline.fragments import bucket_of, scaled, structs
-from pipeline.lists import CHUNK_ROWS, LIST_COLUMNS, Chunk, chunks_of
+from pipeline.lists import LIST_COLUMNS, Chunk, chunks_of, rankings_of
+from pipeline.measuring.ground import Ground
+from pipeline.row_chunks import RowChunk, row_chunks
 from pipeline.settings import JOIN, Settings
-from pipeline.staging import group_of
 from pipeline.version import code_version
-from schemas.columns import Table, internal, literal, quoted
+from pipeline.whole_lists import CHUNK_ROWS
+from schemas.columns import Table, internal, literal
 
 _DENSE_CELLS = 4_000_000
 """Most cells of a table of lists by groups that is held at a time."""
@@ -89,28 +91,18 @@ def scaled_sums(values: FloatArray, cell: IntArray, cells: int) -> list[int]:
 
 
 class ListMeasuring:
-    """Fills ``list_stats`` of ``database`` for the measures that look at lists.
+    """Fills ``list_stats`` of a batch for the measures that look at lists."""
 
-    ``log`` is a view of the accepted rows in which columns of the user have internal names.
-    """
-
-    def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        settings: Settings,
-        database: str,
-        log: str,
-        measures: Iterable[Measure],
-    ) -> None:
-        self.connection, self.settings = connection, settings
-        self.database, self.log = database, log
+    def __init__(self, counting: Counting, ground: Ground, measures: Iterable[Measure]) -> None:
+        self.counting, self.ground = counting, ground
+        self.connection, self.settings = counting.connection, counting.settings
+        self.database = counting.database
         self.measures = tuple(measures)
         grouped = any(measure.metric.grouped for measure in self.measures)
         self.attributes = {
             JOIN.join(attribute): attribute
-            for attribute in (settings.attributes if grouped else ())
+            for attribute in (self.settings.attributes if grouped else ())
         }
-        # Looked up first: while rows are read, the session has no room for another query.
         self.sizes = {name: self._sizes(name) for name in self.attributes}
         self.names = {name: self._group_names(name) for name in self.attributes}
         self.sums: dict[tuple[Measure, str | None, str | None], _Sums] = {}
@@ -120,40 +112,42 @@ class ListMeasuring:
         in_lists = [each for each in self.measures if each.metric.by_query is None]
         if in_lists:
             for chunk in self._chunks():
-                self._add(in_lists, chunk, list(self._slices(chunk)))
+                lists = rankings_of(chunk, self.settings.relevant_from)
+                bucket = self.ground.bucket[chunk.lists]
+                self._add(in_lists, lists, self._codes(chunk), self._slices(chunk), bucket)
         for weight, given, measures in self._by_weight():
-            for chunk in self._queries(weight, given):
-                self._add(measures, chunk, [_queried(chunk)])
+            for queries in self._queries(weight, given):
+                bucket = queries.rows["bucket"].to_numpy()[queries.lists.starts]
+                self._add(measures, queries.lists, {}, [_queried(queries)], bucket)
 
-    def _chunks(self) -> Iterator[Chunk]:
-        slices = "".join(f", {internal(name)}" for name in self.settings.slices)
-        groups = "".join(
-            f", {group_of(attribute, internal)} AS {quoted(_group_column(name))}"
-            for name, attribute in self.attributes.items()
-        )
+    def _chunks(self) -> Iterator[RowChunk]:
+        """Lists as they are stored, fewer at a time where there are many groups."""
+        known = self.ground.known
         most = max(map(len, self.names.values()), default=1)
-        self.connection.execute(
-            "CREATE OR REPLACE TEMP TABLE list_numbers AS "
-            "SELECT list_id, bucket, row_number() OVER () AS list FROM lists"
-        )
-        yield from chunks_of(
-            self.connection,
-            f"SELECT list, bucket, {', '.join(LIST_COLUMNS)}{slices}{groups} "
-            f"FROM {self.log} JOIN list_numbers USING (list_id) ORDER BY list, position",
-            relevant_from=self.settings.relevant_from,
-            chunk_rows=min(CHUNK_ROWS, max(4096, _DENSE_CELLS // most)),
-        )
+        chunk_rows = min(CHUNK_ROWS, max(4096, _DENSE_CELLS // most))
+        columns = ["cell", *(name for name in LIST_COLUMNS if known.get(name, 1))]
+        with self.connection.cursor() as reading:
+            yield from row_chunks(reading, self.counting.name, columns, chunk_rows)
 
-    def _slices(self, chunk: Chunk) -> Iterator[_Cells]:
+    def _codes(self, chunk: RowChunk) -> dict[str, IntArray]:
+        """Where the group of each row stands among the names of an attribute's groups."""
+        found = {}
+        for name, names in self.names.items():
+            groups = self.ground.groups[name]
+            place = {value: at for at, value in enumerate(names)}
+            codes = np.array([place[value] for value in groups.names], dtype=np.int64)
+            found[name] = codes[groups.code].take(chunk.ints["cell"])
+        return found
+
+    def _slices(self, chunk: RowChunk) -> list[_Cells]:
         """The slices that each list belongs to, a table for each slice column."""
-        yield _Cells(np.zeros(chunk.lists.lists, dtype=np.int64), [(WHOLE, WHOLE)])
-        for name in self.settings.slices:
-            column = chunk.rows["=" + name].combine_chunks().take(pyarrow.array(chunk.lists.starts))
-            coded = column.dictionary_encode()
-            values = coded.dictionary.to_pylist()
-            yield _Cells(
-                coded.indices.to_numpy().astype(np.int64), [(name, value) for value in values]
-            )
+        ground = self.ground
+        part = ground.part[chunk.lists]
+        found = []
+        for codes in ground.codes:
+            first, last = codes.min(), codes.max()
+            found.append(_Cells(codes[part] - first, ground.values[first : last + 1]))
+        return found
 
     def _by_weight(self) -> Iterator[tuple[Weight, Given, list[Measure]]]:
         """Metrics of queries, those that weigh positions alike together."""
@@ -184,7 +178,7 @@ class ListMeasuring:
             "CREATE OR REPLACE TEMP VIEW sliced AS SELECT s.slice AS slice, "
             "s.slice_value AS slice_value, query_id, item_id, list_id, weight, relevance FROM "
             f"(SELECT *, unnest({structs('slice', 'slice_value', slices)}) AS s "
-            f"FROM {self.log} JOIN weights ON place = rank)"
+            f"FROM {self.counting.log} JOIN weights ON place = rank)"
         )
         key = "slice, slice_value, query_id"
         yield from chunks_of(
@@ -218,26 +212,32 @@ class ListMeasuring:
         ).fetchall()
         return dict(found)
 
-    def _grouping(self, chunk: Chunk, attribute: str) -> Grouping:
+    def _grouping(self, code: IntArray, attribute: str) -> Grouping:
         names = self.names[attribute]
         unknown_counts = self.settings.unknown_group.in_aggregations
         return Grouping(
             names,
-            chunk.codes(_group_column(attribute), names),
+            code,
             np.array([unknown_counts or name != UNKNOWN for name in names]),
             _shares(names, self.settings.targets.get(attribute, {})),
             _shares(names, self.sizes[attribute]),
         )
 
-    def _add(self, measures: Sequence[Measure], chunk: Chunk, slices: Sequence[_Cells]) -> None:
-        """Add what the lists of a chunk are worth to the sums."""
+    def _add(
+        self,
+        measures: Sequence[Measure],
+        lists: Rankings,
+        codes: Mapping[str, IntArray],
+        slices: Sequence[_Cells],
+        bucket: IntArray,
+    ) -> None:
+        """Add what lists are worth to the sums; ``codes`` are those of their rows' groups."""
         plain = [measure for measure in measures if not measure.metric.grouped]
-        bucket = chunk.rows["bucket"].to_numpy()[chunk.lists.starts]
-        self._evaluate(plain, None, chunk.lists, slices, bucket)
+        self._evaluate(plain, None, lists, slices, bucket)
         grouped = [measure for measure in measures if measure.metric.grouped]
         for attribute in self.attributes if grouped else ():
-            lists = replace(chunk.lists, grouping=self._grouping(chunk, attribute))
-            self._evaluate(grouped, attribute, lists, slices, bucket)
+            with_groups = replace(lists, grouping=self._grouping(codes[attribute], attribute))
+            self._evaluate(grouped, attribute, with_groups, slices, bucket)
 
     def _evaluate(
         self,
@@ -340,10 +340,6 @@ def _queried(chunk: Chunk) -> _Cells:
     names = sorted(set(parts))
     at = {part: code for code, part in enumerate(names)}
     return _Cells(np.array([at[part] for part in parts]), names)
-
-
-def _group_column(attribute: str) -> str:
-    return f"group {attribute}"
 
 
 def _shares(names: Sequence[str], sizes: Mapping[str, float]) -> FloatArray | None:

@@ -4,20 +4,18 @@ Rows come in chunks of bounded size, whatever the batch holds; a list that a chu
 held back until the rest of it has come.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow
-import pyarrow.compute
 
 from metrics import Rankings
 from metrics.weights import FloatArray, IntArray
-
-CHUNK_ROWS = 262_144
-"""Rows held at a time, whole lists of them."""
+from pipeline.row_chunks import RowChunk
+from pipeline.whole_lists import CHUNK_ROWS
 
 LIST_COLUMNS = ("rank", "relevance", "click", "reference_rank", "propensity", "predicted_click")
 """Columns of the log that lists are made of; a query leaves out those that it does not have."""
@@ -29,12 +27,6 @@ class Chunk:
 
     lists: Rankings
     rows: pyarrow.Table
-
-    def codes(self, column: str, names: Sequence[str]) -> IntArray:
-        """Where each row's text in ``column`` stands among ``names``, shape (rows,)."""
-        found = pyarrow.compute.index_in(self.rows[column], pyarrow.array(names, pyarrow.string()))
-        codes: IntArray = found.to_numpy().astype(np.int64)
-        return codes
 
 
 def chunks_of(
@@ -75,28 +67,39 @@ def _chunk(rows: pyarrow.Table, relevant_from: float) -> Chunk:
 
 
 def _rankings(rows: pyarrow.Table, starts: IntArray, relevant_from: float) -> Rankings:
-    columns: Mapping[str, FloatArray] = {
-        name: _floats(rows[name]) if name in rows.column_names else np.full(len(rows), np.nan)
-        for name in (*LIST_COLUMNS, "reference_length", "exposure")
-    }
-    reference = np.nan_to_num(columns["reference_rank"]).astype(np.int64)
-    if "reference_length" in rows.column_names:
+    names = (*LIST_COLUMNS, "reference_length", "exposure")
+    columns = {name: _floats(rows[name]) for name in names if name in rows.column_names}
+    return _lists(columns, starts, relevant_from)
+
+
+def rankings_of(chunk: RowChunk, relevant_from: float) -> Rankings:
+    """The lists of a chunk of stored rows that was read with LIST_COLUMNS, or some of them."""
+    columns = {"rank": chunk.ints["rank"].astype(np.float64), **chunk.floats}
+    return _lists(columns, chunk.starts, relevant_from)
+
+
+def _lists(columns: Mapping[str, FloatArray], starts: IntArray, relevant_from: float) -> Rankings:
+    """Lists of columns by name, those that are not known left out."""
+    rank = columns["rank"].astype(np.int64)
+    nothing = np.full(len(rank), np.nan)
+    relevance = columns.get("relevance", nothing)
+    reference = np.nan_to_num(columns.get("reference_rank", nothing)).astype(np.int64)
+    if "reference_length" in columns:
         depth = columns["reference_length"][starts].astype(np.int64)
     else:
         deepest = np.maximum.reduceat(reference, starts)
-        own = np.maximum.reduceat(columns["rank"].astype(np.int64), starts)
-        depth = np.where(deepest > 0, np.maximum(deepest, own), 0)
+        depth = np.where(deepest > 0, np.maximum(deepest, np.maximum.reduceat(rank, starts)), 0)
     return Rankings(
         starts=starts,
-        rank=columns["rank"].astype(np.int64),
-        relevance=columns["relevance"],
-        relevant=columns["relevance"] >= relevant_from,
-        click=columns["click"],
+        rank=rank,
+        relevance=relevance,
+        relevant=relevance >= relevant_from,
+        click=columns.get("click", nothing),
         reference_rank=reference,
         reference_length=depth,
-        propensity=columns["propensity"],
-        predicted_click=columns["predicted_click"],
-        exposure=columns["exposure"] if "exposure" in rows.column_names else None,
+        propensity=columns.get("propensity", nothing),
+        predicted_click=columns.get("predicted_click", nothing),
+        exposure=columns.get("exposure"),
     )
 
 

@@ -24,7 +24,7 @@ from pipeline.ingest import Ingested, ingest
 from pipeline.measure import measure
 from pipeline.readers import Source, open_sources
 from pipeline.settings import Settings, settings_from
-from pipeline.store import attach, session
+from pipeline.store import attach_memory, working
 from schemas.columns import quoted
 from schemas.rules import LOGGED, POSITION
 from schemas.tables import FAIRNESS_HISTORY, GROUP_HISTORY
@@ -83,17 +83,13 @@ def measures_for(
 def _workspace(
     settings: Settings, folders: Iterable[Path]
 ) -> Iterator[tuple[Settings, duckdb.DuckDBPyConnection]]:
-    """A session over a temporary store, with databases ``batch`` and ``scratch``."""
-    with tempfile.TemporaryDirectory(prefix="rankaudit-") as name:
-        root = Path(name)
-        here = settings.model_copy(update={"store": name})
-        connection = session(here, [*folders, root])
-        try:
-            attach(connection, root / "batch.duckdb", "batch")
-            attach(connection, root / "scratch.duckdb", "scratch")
+    """A session over a temporary store, with a database ``batch`` in memory."""
+    with tempfile.TemporaryDirectory(prefix="rankaudit-") as folder:
+        root = Path(folder)
+        here = settings.model_copy(update={"store": folder})
+        with working(here, [*folders, root]) as connection:
+            attach_memory(connection, "batch")
             yield here, connection
-        finally:
-            connection.close()
 
 
 def check_files(settings: Settings, paths: Sequence[Path], items: Path | None) -> Ingested:
@@ -102,7 +98,7 @@ def check_files(settings: Settings, paths: Sequence[Path], items: Path | None) -
     with _workspace(settings, folders) as (here, connection):
         sources = open_sources(paths, here, connection)
         table = open_sources([items], here, connection)[0] if items else None
-        return ingest(connection, here, sources, table, "batch", "scratch")
+        return ingest(connection, here, sources, table, "batch")
 
 
 def score_files(settings: Settings, paths: Sequence[Path], items: Path | None) -> Quick:
@@ -149,8 +145,9 @@ def _scored(
     sources: Sequence[Source],
     items: Source | None,
 ) -> Quick:
-    ingested = ingest(connection, settings, sources, items, "batch", "scratch")
-    measure(connection, settings, "batch")
+    ingested = ingest(connection, settings, sources, items, "batch")
+    asked = settings.evidence.resamples > 0 or settings.evidence.noise_draws > 0
+    measure(connection, settings, "batch", evidence=asked)
     stored = scoring.StoredCounts(connection, "batch")
     found = scoring.scored(stored, settings, settings.measures)
     evidence = Evidence(connection, "batch", settings, settings.measures)

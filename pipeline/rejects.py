@@ -25,15 +25,15 @@ class RuleCount:
 
 
 def judge(reading: Reading, sources: Sequence[Source]) -> None:
-    """Store offenders of all rules, and fill ``lists`` of the scratch database.
+    """Store offenders of all rules, and fill ``judged_lists`` of the session.
 
-    ``lists`` has one row per list: its id and whether it is ``broken``.
+    It has one row per list: its id and whether it is ``broken``.
     """
     _store(
         reading,
         sources,
         "SELECT * FROM (SELECT file, row, list_id, item_id, unnest(problems, recursive := true) "
-        f"FROM {reading.scratch}.staged WHERE problems IS NOT NULL) WHERE rule IS NOT NULL",
+        "FROM staged WHERE problems IS NOT NULL) WHERE rule IS NOT NULL",
     )
     settings = reading.settings
     rules = list_rules(settings.slices, gaps_allowed=settings.ranks.gaps != "reject")
@@ -44,9 +44,9 @@ def judge(reading: Reading, sources: Sequence[Source]) -> None:
         fatal = f'len(list_filter(problems, lambda p: p."column" IN ({essential}))) > 0'
     broken = " OR ".join(["rows_broken", *(f"rule{i}" for i in range(len(rules)))])
     reading.run(
-        f"CREATE TABLE {reading.scratch}.lists AS SELECT *, {broken} AS broken FROM ("
+        f"CREATE OR REPLACE TEMP TABLE judged_lists AS SELECT *, {broken} AS broken FROM ("
         f"SELECT list_id, coalesce(bool_or({fatal}), false) AS rows_broken{flags} "
-        f"FROM {reading.scratch}.staged WHERE list_id IS NOT NULL GROUP BY list_id)"
+        f"FROM staged WHERE list_id IS NOT NULL GROUP BY list_id)"
     )
     for i, rule in enumerate(rules):
         _store(
@@ -55,8 +55,8 @@ def judge(reading: Reading, sources: Sequence[Source]) -> None:
             f"SELECT file, row, list_id, item_id, {literal(rule.name)} AS rule, "
             f'{literal(rule.column)} AS "column", left({reading.column(rule.column)}::VARCHAR, '
             f"{TEXT_CUT}) AS value, {literal(rule.error)} AS problem "
-            f"FROM {reading.scratch}.staged WHERE list_id IN "
-            f"(SELECT list_id FROM {reading.scratch}.lists WHERE rule{i}) QUALIFY {rule.offends}",
+            f"FROM staged WHERE list_id IN "
+            f"(SELECT list_id FROM judged_lists WHERE rule{i}) QUALIFY {rule.offends}",
         )
     _number_lines(reading, sources)
 
@@ -107,8 +107,7 @@ def accepted(reading: Reading) -> str:
     """SQL of the staged rows that are let in, to follow FROM staged."""
     own = "problems IS NULL" if reading.settings.rejects.policy == "drop_row" else "true"
     return (
-        f"SEMI JOIN (SELECT list_id FROM {reading.scratch}.lists WHERE NOT broken) "
-        f"USING (list_id) WHERE {own}"
+        f"SEMI JOIN (SELECT list_id FROM judged_lists WHERE NOT broken) USING (list_id) WHERE {own}"
     )
 
 

@@ -28,6 +28,7 @@ from pipeline.batch import (
 from pipeline.delivery import deliver
 from pipeline.errors import AuditError
 from pipeline.history import Manifest, manifest, merge, record
+from pipeline.memory import shared
 from pipeline.publish import publish
 from pipeline.rejects import RuleCount
 from pipeline.settings import Settings, check_batch_key
@@ -46,6 +47,7 @@ class Outcome:
 
     ``status``: done, unchanged, no_data, refused or failed.  ``revision`` counts replacements of
     its scores; 0 when it has none.  ``gated``: a gate keeps its scores from being judged.
+    ``result_hash`` is the digest of all published numbers, None where there are none.
     ``later`` are later batches that say something else since; ``assessed``: what the history says
     has changed with an assessment.
     """
@@ -63,6 +65,7 @@ class Outcome:
     rules: tuple[RuleCount, ...] = ()
     notes: tuple[str, ...] = ()
     gated: bool = False
+    result_hash: str | None = None
     later: tuple[str, ...] = ()
     assessed: bool = False
     exit_code: int = 0
@@ -94,6 +97,7 @@ def unchanged(row: dict[str, Any], why: str = "same input, settings and code") -
         breaches=row["breaches"],
         revision=row["revision"],
         gated=row["gated"],
+        result_hash=row["result_hash"],
     )
 
 
@@ -122,6 +126,7 @@ def _computed(settings: Settings, batch: str, run_id: str, from_counts: bool) ->
         breaches=sum(row["status"] == "breach" for row in scores),
         rules=ingested.rules if ingested else (),
         notes=ingested.notes if ingested else (),
+        result_hash=row["result_hash"],
     )
 
 
@@ -275,8 +280,10 @@ def _computed_in_turn(
         for batch in batches:
             yield settled(batch, partial(_computed, settings, batch, new_run_id(), from_counts))
         return
+    workers = min(jobs, len(batches))
+    each = shared(settings, workers)
     pool = ProcessPoolExecutor(
-        min(jobs, len(batches)),
+        workers,
         mp_context=get_context("spawn"),
         initializer=_as_worker,
         initargs=(os.getpid(),),
@@ -285,7 +292,7 @@ def _computed_in_turn(
     try:
         for batch in batches:
             try:
-                task = pool.submit(_computed, settings, batch, new_run_id(), from_counts)
+                task = pool.submit(_computed, each, batch, new_run_id(), from_counts)
             except BrokenProcessPool as broken:
                 task = Future()
                 task.set_exception(broken)

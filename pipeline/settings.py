@@ -252,6 +252,7 @@ class Settings(Part):
     logs: Names = ("logs/{batch}/*",)
     items: str | None = None
     store: str = "store"
+    spill: str | None = Field(default=None, min_length=1)
     columns: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
     ranks: Ranks = Ranks()
     top_of_list: Literal["good", "bad"] = "good"

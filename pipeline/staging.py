@@ -1,11 +1,16 @@
-"""Delivered rows, cast and judged one by one: the table ``staged`` of a scratch database.
+"""Delivered rows as the session sees them, and those of them that are judged one by one.
 
-``staged`` has one row per delivered row: file and row number, the columns of the contract in their
-types, slices and attributes under their internal names, and ``problems``, a list with one entry
-per broken row rule (null entries for the others), itself null where all rules hold.
+``delivered`` is a view of everything that was delivered: file, row and ``number``, which counts
+rows through the batch; for each column of the contract what was delivered (``raw relevance``) and
+what it is worth (``value relevance``); texts as they are compared (``key list_id``); slices and
+attributes as text, under their internal names.
+
+``staged`` is a table of some of these rows, cast and judged: the columns of the contract in their
+types and ``problems``, a list with one entry per broken row rule (null entries for the others),
+itself null where all rules hold.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,9 +23,11 @@ from pipeline.readers import Source
 from pipeline.settings import JOIN, Settings
 from pipeline.store import first_line
 from schemas.columns import Column, Table, internal, literal, quoted
-from schemas.offenders import RowRule, row_rules
+from schemas.offenders import RowRule, obeys, row_rules
 from schemas.rules import (
     CLICK,
+    ITEM_ID,
+    LIST_ID,
     LOGGED,
     QUERY_ID,
     RANK,
@@ -28,22 +35,33 @@ from schemas.rules import (
     RELEVANCE,
     ranking_log,
 )
+from schemas.stored_log import log_entries
 
 TEXT_CUT = 100
 """Characters of an offending value that are kept."""
+IDS = (LIST_ID, ITEM_ID)
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_NUMBERS = (*_INTEGERS, "UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "BOOLEAN")
+_TEXT_FORMATS = ("csv", "jsonl")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the steps of reading one batch share: a session, settings and two databases.
+    """What the steps of reading one batch share: a session, settings and the batch file.
 
-    ``database`` is the batch file, ``scratch`` what is thrown away; both are attached and quoted.
+    ``name`` is the batch file's, which is attached; what is not kept stands in tables of the
+    session.  ``logged`` are the columns that the log holds.
     """
 
     connection: duckdb.DuckDBPyConnection
     settings: Settings
-    database: str
-    scratch: str
+    name: str
+    logged: frozenset[str]
+
+    @property
+    def database(self) -> str:
+        """The batch file in SQL."""
+        return quoted(self.name)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -54,6 +72,23 @@ class Reading:
     def table(self) -> Table:
         """The table of accepted rows."""
         return ranking_log(self.settings.slices, self.settings.attribute_columns)
+
+    @cached_property
+    def entries(self) -> Table:
+        """The table that accepted rows are stored in."""
+        settings = self.settings
+        dropping = settings.rejects.policy == "drop_row"
+        return log_entries(self.logged, placed=settings.ranks.gaps == "keep" or dropping)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns of the contract that the log holds."""
+        return tuple(column for column in LOGGED if column.name in self.logged)
+
+    @cached_property
+    def users(self) -> tuple[str, ...]:
+        """Columns named by the user that the log holds."""
+        return tuple(name for name in self.names if name in self.logged)
 
     def run(self, statement: str) -> None:
         """Execute a statement that returns nothing."""
@@ -68,67 +103,178 @@ class Reading:
         return internal(name) if name in self.names else quoted(name)
 
 
-def stage(reading: Reading, sources: Sequence[Source], layouts: Sequence[Layout]) -> None:
-    """Fill ``staged`` from all sources; DataRefused where one cannot be read to its end."""
-    columns = [f"{quoted(column.name)} {column.type}" for column in LOGGED]
-    columns += [f"{internal(name)} VARCHAR" for name in reading.names]
-    reading.run(
-        f"CREATE TABLE {reading.scratch}.staged (file INTEGER, row BIGINT, {', '.join(columns)}, "
-        'problems STRUCT(rule VARCHAR, "column" VARCHAR, value VARCHAR, problem VARCHAR)[])'
-    )
+def _raw(column: Column) -> str:
+    return quoted(f"raw {column.name}")
+
+
+def value_of(column: Column) -> str:
+    """What a delivered column is worth: a number, or a text that is not blank."""
+    return quoted(f"value {column.name}")
+
+
+def key_of(column: Column) -> str:
+    """What rows are compared by: an id as it was delivered, which may be a whole number."""
+    return quoted(f"key {column.name}")
+
+
+def open_delivered(reading: Reading, sources: Sequence[Source], layouts: Sequence[Layout]) -> int:
+    """Make the view ``delivered``; returns the number of rows.
+
+    Text is parsed once, into the session, which can spill it; Parquet and frames stay where they
+    are.  DataRefused where a file cannot be read or the batch has too many rows.
+    """
     limit = reading.settings.limits.rows
+    whole = {
+        column.name
+        for column in IDS
+        if all(
+            source.columns[layout.found[column.name]] in _INTEGERS
+            for source, layout in zip(sources, layouts, strict=True)
+        )
+    }
+    parts = []
+    total = 0
     for number, (source, layout) in enumerate(zip(sources, layouts, strict=True)):
-        query = _staged_rows(reading, number, source, layout)
+        table = source.table
         try:
-            reading.run(f"INSERT INTO {reading.scratch}.staged BY NAME {query}")
+            if source.format in _TEXT_FORMATS:
+                names = ", ".join(map(quoted, dict.fromkeys(layout.found.values())))
+                table = f"delivered_{number}"
+                reading.run(
+                    f"CREATE OR REPLACE TEMP TABLE {table} AS "
+                    f"SELECT {source.row}, {names} FROM {source.table}"
+                )
+            ((rows,),) = reading.rows(f"SELECT count(*) FROM {table}")
         except duckdb.Error as error:
-            raise DataRefused(f"{source.shown}: {reading_failed(error)}") from None
-        if reading.rows(f"SELECT count(*) FROM {reading.scratch}.staged")[0][0] > limit:
+            raise _unreadable(source, error) from None
+        parts.append(_delivered(reading, number, total, source, layout, table, whole))
+        total += rows
+        if total > limit:
             raise DataRefused(
                 f"{source.shown}: more than {limit:,} rows in the batch "
                 "(limits.rows in the settings)"
             )
+    reading.run(f"CREATE OR REPLACE TEMP VIEW delivered AS {' UNION ALL BY NAME '.join(parts)}")
+    return total
 
 
-def _staged_rows(reading: Reading, number: int, source: Source, layout: Layout) -> str:
-    """SELECT of one source: delivered and cast values inside, broken rules outside."""
-    inner = [f"{source.row} AS row"]
-    outer = [f"{number}::INTEGER AS file", "row"]
-    rules: list[RowRule] = []
-    for column in LOGGED:
-        delivered = layout.found.get(column.name)
-        if delivered is None:
-            continue
-        raw, value = quoted(f"raw {column.name}"), quoted(f"value {column.name}")
-        said = f"CAST({quoted(delivered)} AS VARCHAR)"
+def _unreadable(source: Source, error: duckdb.Error) -> Exception:
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return error
+    return DataRefused(f"{source.shown}: {reading_failed(error)}")
+
+
+def blamed(
+    reading: Reading, sources: Sequence[Source], layouts: Sequence[Layout], error: duckdb.Error
+) -> Exception:
+    """What to raise where reading all sources failed: DataRefused naming the one that does."""
+    for source, layout in zip(sources, layouts, strict=True):
+        # Counting alone would not look at values.
+        names = ", ".join(f"bit_xor(hash({quoted(name)}))" for name in layout.found.values())
+        try:
+            reading.rows(f"SELECT {names} FROM {source.table}")
+        except duckdb.Error as own:
+            return _unreadable(source, own)
+    return error
+
+
+def _delivered(
+    reading: Reading,
+    number: int,
+    before: int,
+    source: Source,
+    layout: Layout,
+    table: str,
+    whole: Iterable[str],
+) -> str:
+    """SELECT of one source, in the columns of the view ``delivered``."""
+    said = [
+        f"{number}::INTEGER AS file",
+        f"{source.row} AS row",
+        f"{source.row} + {before} AS number",
+    ]
+    for column in reading.columns:
+        delivered = quoted(layout.found[column.name])
+        kind = source.columns[layout.found[column.name]]
+        text = f"CAST({delivered} AS VARCHAR)"
+        raw = delivered if kind in _NUMBERS else f"nullif(trim({text}), '')"
         if column.type == "VARCHAR":
             # An id of nothing but spaces is a missing one; any other stays as it is.
-            known = f"CASE WHEN trim({said}) <> '' THEN {said} END"
-            inner += [f"{known} AS {raw}", f"{known} AS {value}"]
-            outer.append(f"{value} AS {quoted(column.name)}")
+            value = text if kind in _NUMBERS else f"CASE WHEN trim({text}) <> '' THEN {text} END"
+            said.append(f"{delivered if column.name in whole else text} AS {key_of(column)}")
         else:
-            text = source.columns[delivered] == "VARCHAR"
             truth = column in (RELEVANCE, CLICK)
-            cast = _number(quoted(delivered), text=text, truth=truth)
+            value = _number(delivered, text=kind == "VARCHAR", truth=truth)
             if column in (RANK, REFERENCE_RANK) and reading.settings.ranks.start == 0:
-                cast = f"({cast}) + 1"
-            inner += [f"nullif(trim({said}), '') AS {raw}", f"{cast} AS {value}"]
-            outer.append(f"{_typed(column, value)} AS {quoted(column.name)}")
-        if column is not QUERY_ID:
-            rules += row_rules(column, raw=raw, value=value)
-    for name in reading.names:
-        if name in layout.found:
-            inner.append(f"CAST({quoted(layout.found[name])} AS VARCHAR) AS {internal(name)}")
-            outer.append(f"{tidy(internal(name))} AS {internal(name)}")
+                value = f"({value}) + 1"
+        said += [f"{raw} AS {_raw(column)}", f"{value} AS {value_of(column)}"]
+    for name in reading.users:
+        said.append(f"CAST({quoted(layout.found[name])} AS VARCHAR) AS {internal(name)}")
+    return f"SELECT {', '.join(said)} FROM {table}"
+
+
+def _rules(reading: Reading) -> list[RowRule]:
+    return [
+        rule
+        for column in reading.columns
+        if column is not QUERY_ID
+        for rule in row_rules(column, raw=_raw(column), value=value_of(column))
+    ]
+
+
+def suspicious(reading: Reading) -> str:
+    """SQL that is true for every delivered row that breaks a row rule, and for few others."""
+    tests = [
+        f"NOT {obeys(column, raw=_raw(column), value=value_of(column))}"
+        for column in reading.columns
+        if column.type != "VARCHAR"
+    ]
+    for column in IDS:
+        key = key_of(column)
+        # A blank text is empty or begins with a space, which nothing printed comes before.
+        blank = f"CAST({key} AS VARCHAR) < '!'" if _is_text(reading, column) else "false"
+        tests.append(f"({key} IS NULL OR {blank})")
+    return " OR ".join(tests)
+
+
+def _is_text(reading: Reading, column: Column) -> bool:
+    ((kind,),) = reading.connection.execute(
+        f"SELECT typeof(any_value({key_of(column)})) FROM (FROM delivered LIMIT 0)"
+    ).fetchall()
+    return str(kind) == "VARCHAR"
+
+
+def stage(reading: Reading, lists: str) -> None:
+    """Fill ``staged`` with the delivered rows of ``lists``, a table with keys of lists."""
+    columns = [f"{quoted(column.name)} {column.type}" for column in LOGGED]
+    columns += [f"{internal(name)} VARCHAR" for name in reading.names]
+    reading.run(
+        f"CREATE OR REPLACE TEMP TABLE staged (file INTEGER, row BIGINT, number BIGINT, "
+        f"{', '.join(columns)}, "
+        'problems STRUCT(rule VARCHAR, "column" VARCHAR, value VARCHAR, problem VARCHAR)[])'
+    )
+    said = ["file", "row", "number"]
+    said += [f"{_typed(column)} AS {quoted(column.name)}" for column in reading.columns]
+    # Slices are compared within a list; attributes wait until they are numbered.
+    said += [
+        f"{tidy(internal(name)) if name in reading.settings.slices else internal(name)} "
+        f"AS {internal(name)}"
+        for name in reading.users
+    ]
+    rules = _rules(reading)
     broken = " OR ".join(f"({rule.offends})" for rule in rules)
     entries = ", ".join(
         f"CASE WHEN {rule.offends} THEN {{'rule': {literal(rule.name)}, "
         f"'column': {literal(rule.column)}, 'problem': {literal(rule.error)}, "
-        f"'value': left({quoted('raw ' + rule.column)}, {TEXT_CUT})}} END"
+        f"'value': left(CAST({quoted('raw ' + rule.column)} AS VARCHAR), {TEXT_CUT})}} END"
         for rule in rules
     )
-    outer.append(f"CASE WHEN {broken} THEN [{entries}] END AS problems")
-    return f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM {source.table})"
+    said.append(f"CASE WHEN {broken} THEN [{entries}] END AS problems")
+    key = key_of(LIST_ID)
+    reading.run(
+        f"INSERT INTO staged BY NAME SELECT {', '.join(said)} FROM delivered "
+        f"SEMI JOIN {lists} AS chosen ON delivered.{key} IS NOT DISTINCT FROM chosen.key"
+    )
 
 
 def _number(name: str, *, text: bool, truth: bool) -> str:
@@ -145,9 +291,10 @@ def _number(name: str, *, text: bool, truth: bool) -> str:
     )
 
 
-def _typed(column: Column, value: str) -> str:
-    """SQL of a checked DOUBLE in the column's own type, null where it does not fit."""
-    if column.type == "DOUBLE":
+def _typed(column: Column) -> str:
+    """SQL of a delivered value in the column's own type, null where it does not fit."""
+    value = value_of(column)
+    if column.type in ("DOUBLE", "VARCHAR"):
         return value
     fits = f"isfinite({value}) AND {value} = floor({value}) AND abs({value}) < 9e15"
     return f"CASE WHEN {fits} THEN CAST({value} AS {column.type}) END"
@@ -173,7 +320,7 @@ def group_of(attribute: Sequence[str], column: Callable[[str], str] = quoted) ->
 
 
 def read_items(reading: Reading, items: Source, layout: Layout) -> None:
-    """Fill ``items`` of the scratch database, one row per item, and the group sizes.
+    """Fill ``item_table`` of the session, one row per item, and the group sizes.
 
     DataRefused if an item stands there twice or has no id.
     """
@@ -184,7 +331,7 @@ def read_items(reading: Reading, items: Source, layout: Layout) -> None:
     )
     try:
         reading.run(
-            f"CREATE TABLE {reading.scratch}.items AS SELECT "
+            f"CREATE OR REPLACE TEMP TABLE item_table AS SELECT "
             f"CAST({quoted(layout.found['item_id'])} AS VARCHAR) AS item_id{values} "
             f"FROM {items.table}"
         )
@@ -192,7 +339,7 @@ def read_items(reading: Reading, items: Source, layout: Layout) -> None:
         raise DataRefused(f"{items.shown}: {reading_failed(error)}") from None
     ((rows, apart, missing),) = reading.rows(
         "SELECT count(*), count(DISTINCT item_id), count(*) FILTER (item_id IS NULL) "
-        f"FROM {reading.scratch}.items"
+        "FROM item_table"
     )
     if apart < rows:
         raise DataRefused(
@@ -204,7 +351,7 @@ def read_items(reading: Reading, items: Source, layout: Layout) -> None:
             reading.run(
                 f"INSERT INTO {reading.database}.group_sizes "
                 f"SELECT {literal(JOIN.join(attribute))}, {group_of(attribute, internal)}, "
-                f"count(*) FROM {reading.scratch}.items GROUP BY ALL"
+                f"count(*) FROM item_table GROUP BY ALL"
             )
 
 

@@ -5,19 +5,22 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
-from pipeline.errors import AuditError, StoreBusy
+from pipeline.errors import AuditError, SettingsError, StoreBusy
+from pipeline.memory import limit_memory, within_memory
 from pipeline.settings import Settings, check_batch_key
 from schemas.columns import Table, literal, quoted
 
 Tell = Callable[[str], None]
 """Where a text for people goes while something is under way."""
 
+SPILLED = "rankaudit-"
+"""How folders begin that processes spill into; each removes its own."""
 STORAGE_VERSION = "v1.4.0"
 """Storage format of every file, so that older DuckDB versions and drivers can read them."""
 
@@ -66,6 +69,33 @@ def store_of(settings: Settings) -> Store:
     return Store(settings.path(settings.store).absolute())
 
 
+def spill_of(settings: Settings) -> Path:
+    """The folder for what does not fit into memory; SettingsError where it cannot be made."""
+    if settings.spill is None:
+        path = store_of(settings).root / "spill"
+        # A store that may only be read is read without it.
+        with suppress(OSError):
+            path.mkdir(exist_ok=True)
+        return path
+    path = settings.path(settings.spill).absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"spill: {path}: {error.strerror}") from None
+    return path
+
+
+@contextmanager
+def working(settings: Settings, folders: Iterable[Path]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A session that is closed at the end; OutOfMemory where it needs more than it may take."""
+    connection = session(settings, folders)
+    try:
+        with within_memory(connection, spill_of(settings)):
+            yield connection
+    finally:
+        connection.close()
+
+
 def session(settings: Settings, folders: Iterable[Path]) -> duckdb.DuckDBPyConnection:
     """A DuckDB session that can open files below ``folders`` and nothing else.
 
@@ -77,16 +107,14 @@ def session(settings: Settings, folders: Iterable[Path]) -> duckdb.DuckDBPyConne
     )
     if settings.threads:
         connection.execute(f"SET threads = {settings.threads}")
-    if settings.memory_limit:
-        try:
-            connection.execute("SET memory_limit = ?", [settings.memory_limit])
-        except duckdb.Error as error:
-            raise AuditError(f"memory_limit: {first_line(error)}") from None
-    spill = store_of(settings).root / "spill"
+    limit_memory(connection, settings)
+    spill = spill_of(settings)
     # Readers take paths for patterns, so a folder is allowed under its escaped name too.
     places = [folder.absolute() for folder in (*folders, spill)]
     allowed = sorted({*map(str, places), *map(as_pattern, places)})
-    connection.execute(f"SET temp_directory = {literal(str(spill))}")
+    # Before DuckDB 2.0, files of several processes had the same names.
+    own = spill / f"{SPILLED}{os.getpid()}"
+    connection.execute(f"SET temp_directory = {literal(str(own))}")
     connection.execute(f"SET allowed_directories = [{', '.join(map(literal, allowed))}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -105,6 +133,11 @@ def first_line(error: BaseException) -> str:
 
 _LOCKED = re.compile(r"Could not set lock|being used by another process|Conflicting lock", re.I)
 _HOLDER = re.compile(r"held in (?P<program>\S+) \(PID (?P<pid>\d+)\)")
+
+
+def attach_memory(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """A database under ``name`` that ends with the session; what does not fit in memory spills."""
+    connection.execute(f"ATTACH ':memory:' AS {quoted(name)}")
 
 
 def attach(

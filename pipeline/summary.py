@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,9 +18,11 @@ from rich.padding import Padding
 from rich.table import Table
 
 from pipeline.rejects import counted, rule_lines
-from pipeline.run import Outcome
 from pipeline.settings import Settings
 from pipeline.store import store_of
+
+if TYPE_CHECKING:
+    from pipeline.run import Outcome
 
 WIDTH = 80
 _STYLES = {
@@ -54,7 +56,7 @@ def printable(text: str) -> str:
     return escape("".join(c if c.isprintable() or c == "\n" else "?" for c in text))
 
 
-def batch_line(outcome: Outcome) -> str:
+def batch_line(outcome: "Outcome") -> str:
     """One batch in one line of rich markup."""
     style = _STYLES[outcome.status]
     head = f"[{style}]{_SYMBOLS[outcome.status]} {printable(outcome.batch):<12}"
@@ -71,7 +73,7 @@ def batch_line(outcome: Outcome) -> str:
     return head + "  ".join(parts)
 
 
-def details(outcome: Outcome) -> list[str]:
+def details(outcome: "Outcome") -> list[str]:
     """What a reader needs beside the line: why rows or the batch were refused."""
     if outcome.status in ("refused", "failed"):
         # The first line of what failed stands in the line of the batch already.
@@ -261,7 +263,7 @@ def untold_lines(judged: Mapping[str, int]) -> list[str]:
     ]
 
 
-def closing(settings: Settings, outcomes: Sequence[Outcome], command: str = "") -> None:
+def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = "") -> None:
     """The end of a run over many batches: counts, what stands out, files, what to try next."""
     from pipeline.alerts import alerts, gated_batches
     from pipeline.history import breaches, verdicts

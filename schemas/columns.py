@@ -104,6 +104,11 @@ class Table:
             unique=list(self.key) or None,
         )
 
+    def schema_of(self, names: Iterable[str]) -> pa.DataFrameSchema:
+        """The pandera schema of some columns, whatever stands beside them."""
+        columns = {column.name: column.pandera for column in self.columns}
+        return pa.DataFrameSchema({name: columns[name] for name in names}, name=self.name)
+
     @cached_property
     def arrow(self) -> pyarrow.Schema:
         """The Arrow schema in which rows of the table travel."""

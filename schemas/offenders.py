@@ -53,6 +53,18 @@ def passes(check: pa.Check, value: str) -> str:
     return _PASSES[str(check.name)](value, check.statistics or {})
 
 
+def obeys(column: Column, *, raw: str, value: str) -> str:
+    """SQL that is true for a value that breaks none of the ``row_rules`` of its column.
+
+    For a number: cheaper than asking rule by rule, where only few rows break any.
+    """
+    checks = [passes(check, value) for check in column.checks]
+    if column.type == "BIGINT":
+        checks.append(f"{value} = floor({value})")
+    obeyed = f"coalesce({' AND '.join(checks)}, false)"
+    return f"({raw} IS NULL OR {obeyed})" if column.nullable else obeyed
+
+
 def row_rules(column: Column, *, raw: str, value: str) -> Iterator[RowRule]:
     """The rules of one column.
 

@@ -188,7 +188,7 @@ LIST_STATS = Table(
     key=("slice", "slice_value", "attribute", "metric", "reading", "group_value"),
 )
 
-BUCKETS = 4096
+BUCKETS = 1024
 """Buckets that queries fall into; intervals resample whole buckets."""
 _BUCKET = Column("bucket", "INTEGER", f"hash of the query, 0 to {BUCKETS - 1}")
 BUCKET_SUMS = Table(
@@ -455,6 +455,18 @@ BATCHES = Table(
         Column("rows_hash", "VARCHAR", "digest of the settings that counts depend on"),
         Column("started_at", "TIMESTAMP", "start of the attempt (UTC)"),
         Column("finished_at", "TIMESTAMP", "end of the attempt (UTC)"),
+        Column(
+            "peak_memory",
+            "BIGINT",
+            "most resident memory of the process while it computed the batch, in bytes",
+            nullable=True,
+        ),
+        Column(
+            "result_hash",
+            "VARCHAR",
+            "digest of every published number: equal for equal numbers, however computed",
+            nullable=True,
+        ),
     ),
     key=("batch",),
 )

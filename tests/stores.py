@@ -15,7 +15,15 @@ DAY = "2026-01-05"
 Row = dict[str, Any]
 Rows = list[Row]
 
-RUN_COLUMNS = ("run_id", "computed_at", "replaced_at", "started_at", "finished_at", "revision")
+RUN_COLUMNS = (
+    "run_id",
+    "computed_at",
+    "replaced_at",
+    "started_at",
+    "finished_at",
+    "peak_memory",
+    "revision",
+)
 """Columns in which two runs over the same input may differ."""
 
 

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 from stores import (
     DAY,
+    LENIENT,
     RUN_COLUMNS,
     Rows,
     audit,
@@ -30,6 +31,7 @@ from pipeline.batch import ingest_batch, measure_batch, promote, score_batch
 from pipeline.errors import AuditError
 from pipeline.history import breaches, labelled, manifest, merge
 from pipeline.publish import publish
+from pipeline.results import result_hash
 from pipeline.run import run_batch
 from pipeline.settings import Settings
 from pipeline.store import store_of
@@ -127,6 +129,77 @@ def test_times_are_utc_and_in_order(settings: Settings) -> None:
     now = datetime.now(UTC).replace(tzinfo=None)
     assert now - timedelta(minutes=5) < batch["started_at"] <= row["computed_at"]
     assert row["computed_at"] <= batch["finished_at"] <= now
+
+
+def result(settings: Settings, where: str = "true") -> str:
+    """The digest of what the history says about the one batch."""
+    (row,) = in_history(settings, f"SELECT result_hash FROM batches WHERE {where}")
+    return str(row["result_hash"])
+
+
+@pytest.mark.parametrize(
+    "said", [{"threads": 2}, {"memory_limit": "300MB"}, {"schedule": {"hour": 5}}]
+)
+def test_equal_numbers_have_an_equal_digest(
+    settings: Settings, tmp_path: Path, said: dict[str, Any]
+) -> None:
+    """Rows in another order, in two files, computed with other means."""
+    other = changed(settings.model_copy(update={"folder": tmp_path / "other"}), **said)
+    rows = random_lists(1)[::-1]
+    deliver(other.folder, rows[:20])
+    deliver(other.folder, rows[20:], name="more.csv")
+    assert run_batch(other, DAY).status == "done"
+    assert re.fullmatch(r"[0-9a-f]{16}", result(settings))
+    assert result(other) == result(settings)
+
+
+def test_the_digest_is_not_of_the_day(settings: Settings) -> None:
+    deliver(settings.folder, random_lists(1), batch="2026-01-06")
+    run_batch(settings, "2026-01-06")
+    assert len(in_history(settings, "SELECT DISTINCT result_hash FROM batches")) == 1
+
+
+def test_steps_and_scoring_again_give_the_digest_of_a_run(settings: Settings) -> None:
+    before = result(settings)
+    run_batch(settings, DAY, force=True, from_counts=True)
+    assert result(settings) == before
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"thresholds": {"EXP.MinMaxRatio": {"min": 0.99}}},
+        {"evidence": {**LENIENT, "resamples": 100}},
+        {"top_of_list": "bad"},
+        {"metrics": ["EXP", "ARP", "NDKL"]},
+    ],
+)
+def test_what_is_published_is_in_the_digest(settings: Settings, said: dict[str, Any]) -> None:
+    """Verdicts, intervals, worst groups, and which scores there are."""
+    before = result(settings)
+    assert run_batch(changed(settings, **said), DAY, from_counts=True, force=True).revision == 2
+    assert result(settings) != before
+
+
+def test_one_bit_is_another_digest(settings: Settings) -> None:
+    with duckdb.connect(str(store_of(settings).batch(DAY))) as connection:
+        database = "batch"
+        connection.execute(f"ATTACH ':memory:' AS {database}")
+        for table in ("fairness_history", "group_history"):
+            name = store_of(settings).batch(DAY).stem
+            connection.execute(f'CREATE TABLE batch.{table} AS FROM "{name}".{table}')
+        assert result_hash(connection, database) == result(settings)
+        connection.execute(
+            "UPDATE batch.group_history SET value = nextafter(value, 2::DOUBLE) WHERE rowid = "
+            "(SELECT min(rowid) FROM batch.group_history WHERE value IS NOT NULL)"
+        )
+        assert result_hash(connection, database) != result(settings)
+
+
+def test_a_batch_without_scores_has_no_digest(settings: Settings) -> None:
+    run_batch(settings, "2026-02-01")
+    (row,) = in_history(settings, "FROM batches WHERE batch = '2026-02-01'")
+    assert row["result_hash"] is None
 
 
 def test_manifest_counts(settings: Settings) -> None:

@@ -103,7 +103,10 @@ def delivered_and_emptied(folder: Path) -> Settings:
     path.unlink()
     with batch_file(here, read_only=False) as connection:
         # The tables with a row per impression or per item: all that says what single people saw.
-        for table in ("ranking_log", "rejected_rows", ITEM_STATS.name):
+        for view in ("ranking_log", "log_rows"):
+            connection.execute(f"DROP VIEW batch.{view}")
+        shown = ("log_entries", "log_lists", "log_items")
+        for table in (*shown, "rejected_rows", ITEM_STATS.name):
             connection.execute(f"DROP TABLE batch.{table}")
     return here
 

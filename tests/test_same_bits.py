@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pytest
-from logs import every_measure, same, scored, scored_files, write
+from count_tables import from_files
+from logs import DAY, every_measure, same, scored, scored_files, write
 
 from metrics import METRICS
 
@@ -143,3 +144,62 @@ def test_another_process(small: tuple[Table, Bits], tmp_path: Path) -> None:
 
 def test_a_second_run(small: tuple[Table, Bits]) -> None:
     assert same(scored_table(small[0])) == small[1]
+
+
+# --- The tables that scores are made of
+
+
+SPLIT = (0, 1, 1000, 7_000)
+"""Where a log is cut into files, lists torn apart between them."""
+
+
+def tables(
+    folder: Path, table: Table, *, files: bool = False, suffix: str = "parquet", **said: Any
+) -> dict[str, str]:
+    """Every count table of a log, to the bit, measured from one file or from several."""
+    cuts = [*(SPLIT if files else SPLIT[:1]), table.num_rows]
+    paths = [
+        write(table.slice(start, end - start), folder / "logs" / DAY / f"{number}.{suffix}")
+        for number, (start, end) in enumerate(pairwise(cuts))
+    ]
+    found = from_files(folder, paths, slices=["device"], metrics=LABELS, **said)
+    # A double's repr says all its bits.
+    return {name: repr(rows) for name, rows in found.items()}
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Table, dict[str, str]]:
+    table = log(600, 20)
+    return table, tables(tmp_path_factory.mktemp("counted"), table, threads=1)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("mixed", [False, True], ids=["in order", "shuffled"])
+@pytest.mark.parametrize("files", [False, True], ids=["one file", "files"])
+def test_tables(
+    counted: tuple[Table, dict[str, str]], threads: int, mixed: bool, files: bool, tmp_path: Path
+) -> None:
+    table, expected = counted
+    log_of = shuffled(table) if mixed else table
+    assert tables(tmp_path, log_of, files=files, threads=threads) == expected
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl.gz"])
+def test_tables_of_formats(
+    counted: tuple[Table, dict[str, str]], suffix: str, tmp_path: Path
+) -> None:
+    table, expected = counted
+    assert tables(tmp_path, shuffled(table), files=True, suffix=suffix, threads=2) == expected
+
+
+@pytest.mark.parametrize("chunk_rows", [777, 5_000])
+def test_tables_of_chunks(
+    counted: tuple[Table, dict[str, str]],
+    chunk_rows: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("measuring.one_pass", "list_measures"):
+        monkeypatch.setattr(f"pipeline.{module}.CHUNK_ROWS", chunk_rows)
+    table, expected = counted
+    assert tables(tmp_path, shuffled(table), threads=2) == expected

@@ -7,6 +7,7 @@ import pytest
 import slow_trends
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
 
 from pipeline.trends import adjusted, discover
 
@@ -87,3 +88,13 @@ def test_quiet_nights_have_news_as_rarely_as_promised(correlation: float) -> Non
         for whole in nights:
             nights[whole] += bool((found & (is_whole == whole)).any())
     assert max(nights.values()) <= 0.2 * 1000 + 3 * (0.16 * 1000) ** 0.5
+
+
+@pytest.mark.parametrize(("method", "theirs"), [("BY", "by"), ("BH", "bh")])
+def test_adjusted_values_are_those_of_scipy(method: Any, theirs: Any) -> None:
+    rng = np.random.default_rng(5)
+    for size in (1, 2, 7, 500):
+        p = rng.uniform(size=size) ** rng.integers(1, 6)
+        p[rng.uniform(size=size) < 0.2] = rng.uniform()  # ties
+        expected = false_discovery_control(p, method=theirs)
+        np.testing.assert_allclose(adjusted(p, method), expected, rtol=1e-13)

@@ -29,7 +29,7 @@ from pipeline.quick import measures_for
 from pipeline.readers import open_sources
 from pipeline.rejects import rule_lines
 from pipeline.settings import BATCH_KEY, DEFAULT_FILE, Settings, load_settings, settings_from
-from pipeline.store import attach, session, store_of
+from pipeline.store import attach, attach_memory, store_of, working
 from schemas.columns import quoted
 
 
@@ -140,11 +140,8 @@ def _workspace(
     with tempfile.TemporaryDirectory(prefix="rankaudit-") as name:
         here = base.model_copy(update={"store": name, "attributes": (), "slices": ()})
         folders = set[Path]().union(*(place.folders for place in places))
-        connection = session(here, [*folders, Path(name)])
-        try:
+        with working(here, [*folders, Path(name)]) as connection:
             yield here, connection
-        finally:
-            connection.close()
 
 
 def _read(
@@ -185,18 +182,14 @@ def _size(connection: duckdb.DuckDBPyConnection, database: str) -> tuple[int, in
 def _ingested(
     connection: duckdb.DuckDBPyConnection, settings: Settings, place: _Place, database: str
 ) -> Side:
-    root, scratch = Path(settings.store), f"scratch_{database}"
-    attach(connection, root / f"{database}.duckdb", database)
-    attach(connection, root / f"{scratch}.duckdb", scratch)
+    attach_memory(connection, database)
     try:
         sources = open_sources(place.files, settings, connection)
-        found = ingest(connection, settings, sources, None, database, scratch)
+        found = ingest(connection, settings, sources, None, database)
     except NoData as error:
         raise NoData(f"{place.name}: {error}") from None
     except DataRefused as error:
         raise DataRefused(f"{place.name}: {error}") from None
-    connection.execute(f"DETACH {scratch}")
-    (root / f"{scratch}.duckdb").unlink(missing_ok=True)
     notes = (*found.notes, *rule_lines(found.rules))
     return Side(place.name, found.lists, found.rows_accepted, found.rows_rejected, notes)
 

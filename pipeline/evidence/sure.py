@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
 
 from metrics import Counts, Evaluation, Measure, Replicates, replicated
 from metrics.weights import FloatArray
-from pipeline.evidence.intervals import intervals
-from pipeline.evidence.noise import Floor, Noise
-from pipeline.evidence.resampling import Resampling
 from pipeline.settings import Settings
+
+if TYPE_CHECKING:
+    from pipeline.evidence.noise import Floor, Noise
+    from pipeline.evidence.resampling import Resampling
 
 Ends = tuple[float | None, float | None]
 
@@ -49,6 +51,9 @@ def nothing_about(found: Evaluation) -> Sure:
 class Evidence:
     """Intervals and noise floors of one batch, from the tables of its file."""
 
+    _resampling: "Resampling | None" = None
+    _noise: "Noise | None" = None
+
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
@@ -58,10 +63,15 @@ class Evidence:
     ) -> None:
         said = settings.evidence
         self._confidence = said.confidence
-        self._resampling = (
-            Resampling(connection, database, settings, measures) if said.resamples else None
-        )
-        self._noise = Noise(connection, database, settings) if said.noise_draws else None
+        # Neither is loaded where nobody asks for it: scipy takes longer than small files.
+        if said.resamples:
+            from pipeline.evidence.resampling import Resampling
+
+            self._resampling = Resampling(connection, database, settings, measures)
+        if said.noise_draws:
+            from pipeline.evidence.noise import Noise
+
+            self._noise = Noise(connection, database, settings)
         self._made: dict[tuple[object, ...], Replicates] = {}
 
     def of(
@@ -118,6 +128,8 @@ def interval_ends(
     found: Evaluation, counts: Replicates, queries: int, confidence: float
 ) -> tuple[tuple[Ends, ...], tuple[Ends, ...]]:
     """The interval of each score of an evaluation, and of each group's value, from resamples."""
+    from pipeline.evidence.intervals import intervals
+
     made = replicated(found, counts)
     length = len(counts.lists)
     value = np.array([np.nan if score.value is None else score.value for score in found.scores])

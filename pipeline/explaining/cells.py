@@ -16,7 +16,7 @@ from pipeline.explaining.split import Cells
 from pipeline.history import HISTORY_DATABASE, Manifest, open_history
 from pipeline.settings import JOIN, Settings
 from pipeline.staging import group_of
-from pipeline.store import attach, first_line, session, store_of
+from pipeline.store import attach, first_line, store_of, working
 from pipeline.stored_counts import StoredCounts
 
 MOST_QUERIES = 2000
@@ -122,16 +122,13 @@ def _both(settings: Settings, a: str, b: str) -> Iterator[duckdb.DuckDBPyConnect
     ]
     if missing:
         raise _without_rows(missing)
-    connection = session(settings, [path.parent for path in paths.values()])
-    try:
+    with working(settings, [path.parent for path in paths.values()]) as connection:
         for name, path in paths.items():
             attach(connection, path, name, read_only=True, patience=settings.busy_seconds)
         empty = [batch for name, batch in (("a", a), ("b", b)) if not _has_rows(connection, name)]
         if empty:
             raise _without_rows(empty)
         yield connection
-    finally:
-        connection.close()
 
 
 def _without_rows(batches: list[str]) -> NoData:
@@ -141,12 +138,12 @@ def _without_rows(batches: list[str]) -> NoData:
 def _has_rows(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
     tables = connection.execute(
         "SELECT count(*) FROM duckdb_tables() "
-        "WHERE database_name = ? AND table_name = 'ranking_log'",
+        "WHERE database_name = ? AND table_name = 'log_entries'",
         [database],
     ).fetchall()
     if tables == [(0,)]:
         return False
-    return bool(connection.execute(f"SELECT 1 FROM {database}.ranking_log LIMIT 1").fetchall())
+    return bool(connection.execute(f"SELECT 1 FROM {database}.log_entries LIMIT 1").fetchall())
 
 
 def _cells_of(

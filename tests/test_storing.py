@@ -1,0 +1,334 @@
+"""How accepted rows are stored: the short way of clean lists gives what the long one does."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stores import DAY, Rows, audit, deliver, in_batch
+
+import pipeline.ingest
+import pipeline.survey
+from pipeline.batch import ingest_batch
+from pipeline.errors import DataRefused
+from pipeline.gate import twice
+from pipeline.ingest import Ingested
+from pipeline.settings import Settings
+from pipeline.staging import Reading
+from pipeline.store import store_of
+from pipeline.whole_lists import ListsApart, _whole
+
+LENIENT = {"max_rejected_share": 0.99, "max_stored_rows": 1000}
+LETTERS = "abcdefghij"
+
+
+def messy(seed: int, lists: int = 40) -> Rows:
+    """Lists of 1 to 9 rows, about half of them with something wrong or odd."""
+    rng = random.Random(seed)
+    rows: Rows = []
+    for number in range(lists):
+        length = rng.randint(1, 9)
+        here = [
+            {
+                "list_id": f"list {number:03}",
+                "item_id": item,
+                "rank": rank,
+                "relevance": rng.choice([0, 0.0, 1, 0.5, None]),
+                "click": rng.choice([0, 1]),
+                "query_id": f"q{number // 2}",
+                "model_version": "m1",
+                "device": "app",
+                "gender": rng.choice(["F", "M", " F", "", None]),
+            }
+            for rank, item in enumerate(rng.sample(LETTERS, length), start=1)
+        ]
+        if rng.random() < 0.5:
+            _spoil(here, rng)
+        rows += here
+    return rows
+
+
+def _spoil(here: Rows, rng: random.Random) -> None:
+    """One of the things that go wrong, in one row of a list."""
+    row = rng.choice(here)
+    column, value = rng.choice(
+        [
+            ("rank", 0), ("rank", len(here) + 2), ("rank", 1), ("rank", "1.5"), ("rank", None),
+            ("rank", 2_000_000), ("item_id", here[0]["item_id"]), ("item_id", "  "),
+            ("item_id", None), ("item_id", " a"), ("relevance", 1.2), ("relevance", "NaN"),
+            ("relevance", "x"), ("click", -1), ("list_id", None), ("list_id", " "),
+            ("query_id", "other"), ("query_id", ""), ("model_version", ""),
+            ("device", "web"), ("device", " app"), ("device", ""),
+        ]
+    )  # fmt: skip
+    row[column] = value
+
+
+def log_of(settings: Settings) -> list[tuple[Any, ...]]:
+    rows = in_batch(settings, "FROM ranking_log ORDER BY list_id, position, item_id")
+    return [tuple(row.values()) for row in rows]
+
+
+def ingested(settings: Settings) -> Ingested:
+    found = ingest_batch(settings, DAY, "run")
+    store = store_of(settings)
+    store.staged(DAY, "run").rename(store.batch(DAY))
+    return found
+
+
+def all_suspect(survey: Callable[[Reading], None]) -> Callable[[Reading], None]:
+    """A survey that trusts no list."""
+
+    def suspicious(reading: Reading) -> None:
+        survey(reading)
+        reading.run("DELETE FROM suspects")
+        reading.run("INSERT INTO suspects SELECT DISTINCT key FROM survey")
+
+    return suspicious
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"rejects": {**LENIENT, "policy": "drop_row"}},
+        {"ranks": {"gaps": "keep"}},
+        {"ranks": {"gaps": "compact"}},
+        {"missing_relevance": "zero", "ranks": {"start": 0}},
+    ],
+    ids=["plain", "drop row", "keep gaps", "close gaps", "from zero"],
+)
+def test_the_short_way_and_the_long_way_store_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, said: dict[str, Any]
+) -> None:
+    given = {"slices": ["device"], "rejects": LENIENT, **said}
+    rows = messy(seed)
+    if seed % 2:
+        random.Random(seed).shuffle(rows)
+    if "start" in said.get("ranks", {}):
+        ranks = (row["rank"] for row in rows)
+        rows = [
+            {**row, "rank": rank - 1 if isinstance(rank, int) else rank}
+            for row, rank in zip(rows, ranks, strict=True)
+        ]
+    found = {}
+    for way in ("short", "long"):
+        settings = audit(tmp_path / way, **given)
+        deliver(tmp_path / way, rows)
+        with monkeypatch.context() as patched:
+            if way == "long":
+                patched.setattr(pipeline.ingest, "survey", all_suspect(pipeline.survey.survey))
+            result = ingested(settings)
+        broken = in_batch(settings, "FROM rejected_rows ORDER BY ALL")
+        found[way] = result, log_of(settings), broken
+    assert found["short"] == found["long"]
+    assert 0 < found["short"][0].rows_rejected < found["short"][0].rows_read
+
+
+def test_ids_are_said_once_and_numbered_without_holes(tmp_path: Path) -> None:
+    settings = audit(tmp_path, rejects=LENIENT)
+    deliver(tmp_path, messy(3))
+    ingested(settings)
+    used = in_batch(
+        settings,
+        "SELECT (SELECT count(DISTINCT list) FROM log_entries) AS lists, "
+        "(SELECT count(DISTINCT item) FROM log_entries) AS items, "
+        "(SELECT count(DISTINCT cell) FROM log_entries) AS cells",
+    )[0]
+    for kind, table in (("list", "lists"), ("item", "items"), ("cell", "cells")):
+        numbers = [row[kind] for row in in_batch(settings, f"SELECT {kind} FROM log_{table}")]
+        assert numbers == list(range(used[table])), kind
+    rows = in_batch(settings, "SELECT list, count(*) AS rows FROM log_entries GROUP BY list")
+    said = in_batch(settings, "SELECT list, list_rows AS rows FROM log_lists")
+    assert sorted(map(str, rows)) == sorted(map(str, said))
+
+
+def test_what_is_not_logged_is_not_stored_but_can_be_read(tmp_path: Path) -> None:
+    settings = audit(tmp_path)
+    deliver(tmp_path, [{"list_id": "l", "item_id": "i", "rank": 1, "gender": "F"}])
+    ingested(settings)
+    (row,) = in_batch(settings, "FROM log_entries")
+    assert set(row) == {"list", "item", "rank", "cell"}
+    (row,) = in_batch(settings, "FROM ranking_log")
+    assert row["position"] == 1
+    assert row["relevance"] is None
+    assert row["query_id"] == "l"
+
+
+def test_the_log_reads_the_same_when_its_file_is_opened_alone(tmp_path: Path) -> None:
+    settings = audit(tmp_path)
+    deliver(tmp_path, messy(1)[:3])
+    ingested(settings)
+    with duckdb.connect(str(store_of(settings).batch(DAY)), read_only=True) as connection:
+        found = connection.execute("FROM ranking_log ORDER BY list_id, position, item_id")
+        assert found.fetchall() == log_of(settings)
+
+
+def parquet(path: Path, **columns: pyarrow.Array) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+
+
+def test_ids_that_are_numbers_in_one_file_and_text_in_another(tmp_path: Path) -> None:
+    settings = audit(tmp_path)
+    folder = tmp_path / "logs" / DAY
+    for name, kind in (("a", pyarrow.int64()), ("b", pyarrow.string())):
+        at = [1, 1] if name == "a" else [2, 2]
+        parquet(
+            folder / f"{name}.parquet",
+            list_id=pyarrow.array(at).cast(kind),
+            item_id=pyarrow.array([7, 8]).cast(kind),
+            rank=pyarrow.array([1, 2]),
+            gender=pyarrow.array(["F", "M"]),
+        )
+    ingested(settings)
+    assert [row[:3] for row in log_of(settings)] == [
+        ("1", "7", 1), ("1", "8", 2), ("2", "7", 1), ("2", "8", 2)
+    ]  # fmt: skip
+
+
+def test_a_list_may_go_on_in_the_next_file(tmp_path: Path) -> None:
+    rows = [
+        {"list_id": f"l{at // 4}", "item_id": f"i{at}", "rank": at % 4 + 1, "gender": "F"}
+        for at in range(8)
+    ]
+    stored = {}
+    for name, cut in (("one", 8), ("two", 2)):
+        settings = audit(tmp_path / name)
+        deliver(tmp_path / name, rows[:cut], name="a.csv")
+        if rows[cut:]:
+            deliver(tmp_path / name, rows[cut:], name="b.csv")
+        ingested(settings)
+        stored[name] = log_of(settings)
+    assert stored["one"] == stored["two"]
+    assert len(stored["one"]) == 8
+
+
+def test_a_file_that_breaks_off_is_named_among_others(tmp_path: Path) -> None:
+    settings = audit(tmp_path)
+    folder = tmp_path / "logs" / DAY
+    rows = 200_000
+    for name in ("good", "torn"):
+        numbers = np.random.default_rng(1).permutation(rows)
+        parquet(
+            folder / f"{name}.parquet",
+            list_id=pyarrow.array([name] * rows),
+            item_id=pyarrow.array([f"{name}{at}" for at in numbers]),
+            rank=pyarrow.array(np.arange(1, rows + 1)),
+            gender=pyarrow.array(["F"] * rows),
+        )
+    torn = folder / "torn.parquet"
+    content = bytearray(torn.read_bytes())
+    content[len(content) // 4 : len(content) // 2] = bytes(len(content) // 4)
+    torn.write_bytes(content)
+    with pytest.raises(Exception, match=r"torn\.parquet: cannot be read") as raised:
+        ingest_batch(settings, DAY, "run")
+    assert isinstance(raised.value.__cause__, DataRefused)
+
+
+def test_rows_that_were_not_stored_together_are_sorted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.gate.CHUNK_ROWS", 8)
+    rows = [
+        {"list_id": f"l{at:03}", "item_id": f"i{rank}", "rank": rank, "gender": "F"}
+        for rank in range(1, 4)
+        for at in range(100)
+    ]
+    settings = audit(tmp_path)
+    deliver(tmp_path, rows)
+    tried = []
+    clean_part = pipeline.ingest.clean_part
+
+    def overconfident(*, suspects: bool, apart: bool) -> Any:
+        """Takes the rows for standing together until told otherwise."""
+        tried.append(apart)
+        return clean_part(suspects=suspects, apart=len(tried) > 1)
+
+    monkeypatch.setattr(pipeline.ingest, "clean_part", overconfident)
+    ingested(settings)
+    stored = in_batch(settings, "SELECT list FROM log_entries")
+    numbers = [row["list"] for row in stored]
+    assert len(tried) == 2
+    assert numbers == [number for number in range(100) for _ in range(3)]
+
+
+# -- whole lists from pieces
+
+
+def pieces(numbers: list[int], sizes: Iterable[int]) -> Iterator[pyarrow.RecordBatch]:
+    start = 0
+    for size in sizes:
+        here = numbers[start : start + size]
+        if here:
+            rows = list(range(start, start + len(here)))
+            yield pyarrow.RecordBatch.from_pydict({"list": here, "row": rows})
+        start += size
+
+
+@given(
+    lengths=st.lists(st.integers(1, 6), min_size=1, max_size=30),
+    seed=st.integers(0, 1000),
+    chunk=st.integers(1, 20),
+)
+def test_whole_lists_whatever_the_order_of_pieces(
+    lengths: list[int], seed: int, chunk: int
+) -> None:
+    rng = random.Random(seed)
+    rows = [number for number, length in enumerate(lengths) for _ in range(length)]
+    cuts = sorted(rng.sample(range(len(rows) + 1), min(3, len(rows))))
+    blocks = [rows[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+    rng.shuffle(blocks)
+    numbers = [number for block in blocks for number in block]
+    reader = pieces(numbers, [rng.randint(1, 9) for _ in numbers])
+    seen: list[int] = []
+    for table in _whole(reader, np.array(lengths), chunk):
+        here = table["list"].to_pylist()
+        assert Counter(here) == {number: lengths[number] for number in set(here)}
+        # Rows of a list stand together, in the order in which they were stored.
+        assert len([a for a, b in pairwise(here) if a != b]) == len(set(here)) - 1
+        frame = pd.DataFrame(table.to_pydict())
+        assert (frame.groupby("list")["row"].diff().dropna() > 0).all()
+        seen += table["row"].to_pylist()
+    assert sorted(seen) == list(range(len(rows)))
+
+
+def test_lists_that_lie_too_far_apart_are_no_whole_lists() -> None:
+    numbers = list(range(1000)) * 2
+    with pytest.raises(ListsApart):
+        list(_whole(pieces(numbers, [10] * 200), np.full(1000, 2), 10))
+    with pytest.raises(ListsApart):
+        list(_whole(pieces([0, 1], [2]), np.array([1, 2]), 10))
+
+
+# -- repetitions
+
+
+@given(
+    st.lists(st.integers(0, 40), max_size=60),
+    st.sampled_from([0, 1 << 32, 7 << 40]),
+)
+def test_repeated_keys_are_found_without_sorting(keys: list[int], high: int) -> None:
+    found = twice(np.array(keys, dtype=np.int64) + high)
+    counts = Counter(keys)
+    assert {keys[at] for at in found.tolist()} == {key for key, n in counts.items() if n > 1}
+    assert len(found) == sum(n - 1 for n in counts.values())
+
+
+def test_keys_that_share_a_slot_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nothing is mixed: all keys fall into slot 0, and each round settles one of them.
+    monkeypatch.setattr("pipeline.gate._MIX", np.uint64(0))
+    keys = np.array([5, 6, 7, 6, 5, 5, 8])
+    found = twice(keys)
+    assert sorted(keys[found].tolist()) == [5, 5, 6]
