@@ -10,7 +10,7 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ _SAMPLED_LINES = 1000
 _LONGEST_LINE = 1_000_000
 _LONGEST_NAME = 1000
 _FILE_ROW = "file_row_number"
+_FILE_INDEX = "file_index"
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,26 @@ def _starts(text: IO[str], form: Format) -> Iterator[int]:
         if fields:
             yield before + 1
         before = reader.line_num
+
+
+def together(source: Source) -> tuple[tuple[str, str], ...]:
+    """What Parquet files must have in common to be read in one scan; empty for all others."""
+    taken = {column.casefold() for column in source.columns}
+    if source.format != "parquet" or taken & {_FILE_ROW, _FILE_INDEX}:
+        return ()
+    return tuple(source.columns.items())
+
+
+def several_files(sources: Sequence[Source]) -> str:
+    """SQL of the rows of files that go ``together``, as ``Source.table`` has them, and file_index.
+
+    ``file_index`` says which of ``sources`` a row is from, 0 = the first.
+    """
+    files = ", ".join(literal(as_pattern(source.path or Path())) for source in sources)
+    return (
+        f"(SELECT * EXCLUDE ({_FILE_ROW}), {_FILE_ROW} + 1 AS {sources[0].row}, {_FILE_INDEX} "
+        f"FROM read_parquet([{files}], {_FILE_ROW} = true))"
+    )
 
 
 class FileProblem(Exception):

@@ -19,7 +19,7 @@ import duckdb
 from metrics import UNKNOWN
 from pipeline.errors import DataRefused
 from pipeline.layouts import Layout
-from pipeline.readers import Source
+from pipeline.readers import Source, several_files, together
 from pipeline.settings import JOIN, Settings
 from pipeline.store import first_line
 from schemas.columns import Column, Table, internal, literal, quoted
@@ -43,6 +43,7 @@ IDS = (LIST_ID, ITEM_ID)
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _NUMBERS = (*_INTEGERS, "UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "BOOLEAN")
 _TEXT_FORMATS = ("csv", "jsonl")
+_TEXT_FILE, _TEXT_ROW = quoted("=file"), quoted("=row")
 
 
 @dataclass(frozen=True)
@@ -117,45 +118,92 @@ def key_of(column: Column) -> str:
     return quoted(f"key {column.name}")
 
 
+@dataclass
+class _Place:
+    """Sources that are read as one, with their numbers and how many rows come before each."""
+
+    source: Source
+    layout: Layout
+    sources: list[Source]
+    files: list[int]
+    before: list[int]
+
+
 def open_delivered(reading: Reading, sources: Sequence[Source], layouts: Sequence[Layout]) -> int:
     """Make the view ``delivered``; returns the number of rows.
 
     Text is parsed once, into the session, which can spill it; Parquet and frames stay where they
-    are.  DataRefused where a file cannot be read or the batch has too many rows.
+    are.  Files of one shape are one scan, however many.  DataRefused where a file cannot be read
+    or the batch has too many rows.
     """
-    limit = reading.settings.limits.rows
+    reading.run("DROP TABLE IF EXISTS delivered_text")
+    places: dict[object, _Place] = {}
+    total = 0
+    for number, (source, layout) in enumerate(zip(sources, layouts, strict=True)):
+        try:
+            rows = _read_in(reading, number, source, layout)
+        except duckdb.Error as error:
+            raise _unreadable(source, error) from None
+        shape = "text" if source.format in _TEXT_FORMATS else together(source) or number
+        place = places.setdefault(shape, _Place(source, layout, [], [], []))
+        place.sources.append(source)
+        place.files.append(number)
+        place.before.append(total)
+        total += rows
+        if total > reading.settings.limits.rows:
+            raise DataRefused(
+                f"{source.shown}: more than {reading.settings.limits.rows:,} rows in the batch "
+                "(limits.rows in the settings)"
+            )
     whole = {
         column.name
         for column in IDS
         if all(
-            source.columns[layout.found[column.name]] in _INTEGERS
-            for source, layout in zip(sources, layouts, strict=True)
+            place.source.columns[place.layout.found[column.name]] in _INTEGERS
+            for place in places.values()
         )
     }
-    parts = []
-    total = 0
-    for number, (source, layout) in enumerate(zip(sources, layouts, strict=True)):
-        table = source.table
-        try:
-            if source.format in _TEXT_FORMATS:
-                names = ", ".join(map(quoted, dict.fromkeys(layout.found.values())))
-                table = f"delivered_{number}"
-                reading.run(
-                    f"CREATE OR REPLACE TEMP TABLE {table} AS "
-                    f"SELECT {source.row}, {names} FROM {source.table}"
-                )
-            ((rows,),) = reading.rows(f"SELECT count(*) FROM {table}")
-        except duckdb.Error as error:
-            raise _unreadable(source, error) from None
-        parts.append(_delivered(reading, number, total, source, layout, table, whole))
-        total += rows
-        if total > limit:
-            raise DataRefused(
-                f"{source.shown}: more than {limit:,} rows in the batch "
-                "(limits.rows in the settings)"
-            )
+    parts = [_delivered(reading, place, whole) for place in places.values()]
     reading.run(f"CREATE OR REPLACE TEMP VIEW delivered AS {' UNION ALL BY NAME '.join(parts)}")
     return total
+
+
+def _read_in(reading: Reading, number: int, source: Source, layout: Layout) -> int:
+    """Rows of a source; those of a text file are then in the session."""
+    if source.format not in _TEXT_FORMATS:
+        ((rows,),) = reading.rows(f"SELECT count(*) FROM {source.table}")
+        return rows
+    names = dict.fromkeys(layout.found.values())
+    columns = "".join(f", {quoted(name)} VARCHAR" for name in names)
+    reading.run(
+        "CREATE TEMP TABLE IF NOT EXISTS delivered_text "
+        f"({_TEXT_FILE} INTEGER, {_TEXT_ROW} BIGINT{columns})"
+    )
+    said = ", ".join([str(number), source.row, *map(quoted, names)])
+    ((rows,),) = reading.rows(f"INSERT INTO delivered_text SELECT {said} FROM {source.table}")
+    return rows
+
+
+def _numbered(place: _Place) -> tuple[str, str, str, str]:
+    """SQL of the rows of a place, and of file, row and number of each."""
+    source = place.source
+    if source.format in _TEXT_FORMATS:
+        before = _picked(_TEXT_FILE, place.before, place.files)
+        return "delivered_text", _TEXT_FILE, _TEXT_ROW, f"{_TEXT_ROW} + {before}"
+    if len(place.sources) == 1:
+        row = f"{source.row} + {place.before[0]}"
+        return source.table, str(place.files[0]), source.row, row
+    index = "file_index::INTEGER"
+    file, before = (
+        _picked(index, numbers, range(len(numbers))) for numbers in (place.files, place.before)
+    )
+    return several_files(place.sources), file, source.row, f"{source.row} + {before}"
+
+
+def _picked(index: str, numbers: Sequence[int], at: Iterable[int]) -> str:
+    """SQL of the number that stands for ``index``, which is one of ``at``."""
+    spread = dict(zip(at, numbers, strict=True))
+    return f"({[spread.get(n, 0) for n in range(max(spread) + 1)]}::BIGINT[])[{index} + 1]"
 
 
 def _unreadable(source: Source, error: duckdb.Error) -> Exception:
@@ -178,21 +226,11 @@ def blamed(
     return error
 
 
-def _delivered(
-    reading: Reading,
-    number: int,
-    before: int,
-    source: Source,
-    layout: Layout,
-    table: str,
-    whole: Iterable[str],
-) -> str:
-    """SELECT of one source, in the columns of the view ``delivered``."""
-    said = [
-        f"{number}::INTEGER AS file",
-        f"{source.row} AS row",
-        f"{source.row} + {before} AS number",
-    ]
+def _delivered(reading: Reading, place: _Place, whole: Iterable[str]) -> str:
+    """SELECT of the sources of one place, in the columns of the view ``delivered``."""
+    source, layout = place.source, place.layout
+    table, file, row, number = _numbered(place)
+    said = [f"({file})::INTEGER AS file", f"{row} AS row", f"{number} AS number"]
     for column in reading.columns:
         delivered = quoted(layout.found[column.name])
         kind = source.columns[layout.found[column.name]]

@@ -103,7 +103,9 @@ def _parted(table: pyarrow.Table, lengths: IntArray) -> tuple[pyarrow.Table, pya
     def rows(runs: IntArray) -> list[pyarrow.Table]:
         return [table.slice(starts[run], sizes[run]) for run in runs]
 
+    # A slice would keep all that it was cut from in memory for as long as it waits.
+    waiting = [each.take(pyarrow.array(range(len(each)))) for each in rows(broken[~complete[at]])]
     return (
         pyarrow.concat_tables([table.slice(0, 0), *stretches, *rows(together[ready])]),
-        pyarrow.concat_tables([table.slice(0, 0), *rows(broken[~complete[at]])]),
+        pyarrow.concat_tables([table.schema.empty_table(), *waiting]),
     )

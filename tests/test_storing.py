@@ -215,6 +215,29 @@ def test_a_list_may_go_on_in_the_next_file(tmp_path: Path) -> None:
     assert len(stored["one"]) == 8
 
 
+def test_rows_of_many_files_are_found_where_they_stand(tmp_path: Path) -> None:
+    settings = audit(tmp_path, rejects=LENIENT)
+    folder = tmp_path / "logs" / DAY
+    for at in range(6):
+        # Two shapes of files take turns, and one has columns that its reader would add.
+        extra = {"file_index": [7, 7], "file_row_number": [9, 9]} if at == 3 else {}
+        parquet(
+            folder / f"{at}.parquet",
+            list_id=pyarrow.array([f"l{at}"] * 2),
+            item_id=pyarrow.array(["a", "b"]),
+            rank=pyarrow.array([1, 2], pyarrow.int64() if at % 2 else pyarrow.int32()),
+            relevance=pyarrow.array([1.0, 5.0 if at in (2, 3, 4) else 0.0]),
+            gender=pyarrow.array(["F", "M"]),
+            **{name: pyarrow.array(values) for name, values in extra.items()},
+        )
+    found = ingested(settings)
+    rows = in_batch(settings, "SELECT file, row, list_id FROM rejected_rows ORDER BY file")
+    assert [tuple(row.values()) for row in rows] == [
+        (f"logs/{DAY}/{at}.parquet", 2, f"l{at}") for at in (2, 3, 4)
+    ]
+    assert found.lists == 3
+
+
 def test_a_file_that_breaks_off_is_named_among_others(tmp_path: Path) -> None:
     settings = audit(tmp_path)
     folder = tmp_path / "logs" / DAY
