@@ -50,8 +50,8 @@ class Counting:
     """The means of filling count tables of one batch.
 
     ``log`` is a view of the accepted rows in which columns of the user have internal names.
-    ``evidence``: intervals and noise floors may be asked of these counts.  Where none will be, all
-    queries go into one bucket, and what only they need is left out.
+    ``evidence``: more than scores may be asked of these counts.  Where it will not, all queries go
+    into one bucket, and what only intervals, noise floors and a look at items need is left out.
     """
 
     def __init__(

@@ -27,6 +27,13 @@ _PIECE = 65_536
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
+class RowsMissing(AuditError):
+    """Lists were seen whose rows did not all come when they were stored."""
+
+    def __init__(self) -> None:
+        super().__init__("the files changed while they were read; run the batch again")
+
+
 class Repeated(AuditError):
     """An item or a rank stands twice in some lists; carries their ids."""
 
@@ -40,7 +47,8 @@ def gate(reading: Reading, *, binary: bool, dense: bool, first: int = 0) -> None
 
     ``binary``: relevance is said to be 0 or 1 throughout.  ``dense``: ranks of a list of n rows
     lie in 1..n.  Repeated where something stands twice in a list; ListsApart where rows of lists
-    are stored apart; AuditError where a schema refuses what the rules let through.
+    are stored apart; RowsMissing where there are fewer than there should be; AuditError where a
+    schema refuses what the rules let through.
     """
     settings = reading.settings
     for table in (log_lists(settings.slices), LOG_ITEMS, log_cells(settings.attribute_columns)):
@@ -50,6 +58,7 @@ def gate(reading: Reading, *, binary: bool, dense: bool, first: int = 0) -> None
     entries = reading.entries
     schema = entries.schema_of(column.name for column in entries.columns if column.checks)
     repeated: list[int] = []
+    rows = 0
     select = (
         f"SELECT {entries.column_list} FROM {reading.database}.{entries.name} WHERE list >= {first}"
     )
@@ -59,6 +68,13 @@ def gate(reading: Reading, *, binary: bool, dense: bool, first: int = 0) -> None
             if binary and "relevance" in entries.names:
                 _validate(BINARY_RELEVANCE, chunk)
             repeated += _repeated(chunk, dense=dense)
+            rows += len(chunk)
+    ((expected,),) = reading.rows(
+        f"SELECT coalesce(sum(list_rows), 0) FROM {reading.database}.log_lists "
+        f"WHERE list >= {first}"
+    )
+    if rows != expected:
+        raise RowsMissing
     if not repeated:
         return
     found = reading.connection.execute(

@@ -13,7 +13,7 @@ import duckdb
 
 from metrics import UNKNOWN
 from pipeline.errors import DataRefused, NoData, several
-from pipeline.gate import Repeated, gate
+from pipeline.gate import Repeated, RowsMissing, gate
 from pipeline.layouts import Layout, layout, log_layouts, misspelt
 from pipeline.readers import Source
 from pipeline.rejects import (
@@ -93,22 +93,29 @@ def ingest(
     read = open_delivered(reading, sources, layouts)
     if read == 0:
         raise NoData("the files hold no rows")
-    try:
-        survey(reading)
-    except duckdb.Error as error:
-        raise blamed(reading, sources, layouts, error) from None
     if items is not None and item_layout is not None:
         read_items(reading, items, item_layout)
-    clean = _store_clean(reading, database, supplied)
-    found = Ingested(
-        read,
-        clean.rows,
-        clean.lists,
-        0,
-        clean.graded_rows,
-        {},
-        (),
-        _notes(sources, layouts, logged),
+    notes = _notes(sources, layouts, logged)
+    try:
+        found = _ingested(reading, sources, supplied, Ingested(read, 0, 0, 0, 0, {}, (), notes))
+    except (duckdb.OutOfMemoryException, duckdb.InterruptException):
+        raise
+    except duckdb.Error as error:
+        raise blamed(reading, sources, layouts, error) from None
+    changed = [f"{source.shown}: changed while it was read" for source in sources if source.changed]
+    if changed:
+        raise DataRefused(several("the files are not whole yet; run the batch again", changed))
+    return found
+
+
+def _ingested(
+    reading: Reading, sources: Sequence[Source], supplied: Sequence[str], found: Ingested
+) -> Ingested:
+    """``found`` with what became of the rows of ``delivered``."""
+    survey(reading)
+    clean = _store_clean(reading, supplied)
+    found = replace(
+        found, rows_accepted=clean.rows, lists=clean.lists, graded_rows=clean.graded_rows
     )
     if clean.suspects:
         stage(reading, SUSPECTS)
@@ -139,11 +146,11 @@ def _notes(
     )
 
 
-def _store_clean(reading: Reading, database: str, supplied: Sequence[str]) -> Surveyed:
+def _store_clean(reading: Reading, supplied: Sequence[str]) -> Surveyed:
     """Store the lists that are not suspect; those that repeat something become suspects."""
     settings = reading.settings
     names = settings.slices, settings.attribute_columns
-    create(reading.connection, database, *stored_log(*names, reading.entries))
+    create(reading.connection, reading.name, *stored_log(*names, reading.entries))
     reading.run(f"USE {reading.database}")
     for statement in views(*names, reading.entries):
         reading.run(statement)
@@ -161,7 +168,8 @@ def _store_clean(reading: Reading, database: str, supplied: Sequence[str]) -> Su
             suspect(reading, repeated.lists)
         except ListsApart:
             if part.apart:
-                raise
+                # Sorted rows stand together, so these lists are not whole.
+                raise RowsMissing from None
             sort = True
         else:
             return found

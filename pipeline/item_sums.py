@@ -111,13 +111,14 @@ def _place_items(counting: Counting) -> None:
 
 
 def _fill_items(counting: Counting) -> None:
-    names = ", ".join(f"{name}_sum" for name in SUMS)
-    counting.fill(
-        ITEM_STATS,
-        f"SELECT slice, slice_value, item_id, rows, {names} "
-        "FROM item_places JOIN item_cuts USING (cut) ORDER BY cut, item_id",
-        ordered=True,
-    )
+    if counting.evidence:
+        names = ", ".join(f"{name}_sum" for name in SUMS)
+        counting.fill(
+            ITEM_STATS,
+            f"SELECT slice, slice_value, item_id, rows, {names} "
+            "FROM item_places JOIN item_cuts USING (cut) ORDER BY cut, item_id",
+            ordered=True,
+        )
     lists = (
         "SELECT cut, count(*) FILTER (isfinite(relevance_unit)) AS share_lists "
         "FROM item_lists JOIN item_part_cuts USING (part) GROUP BY cut"

@@ -48,8 +48,8 @@ def measure(
     """Fill the count tables of ``database`` from its accepted rows; returns rows per table.
 
     list_stats holds the measures of the settings that look at lists; every other table serves
-    measures that nobody has asked for yet, too; what only intervals and noise floors need is left
-    out without ``evidence``.  AuditError where the file has no rows in the
+    measures that nobody has asked for yet, too; what no score needs is left out without
+    ``evidence``.  AuditError where the file has no rows in the
     layout of this version.
     """
     create(connection, database, *MEASURED)

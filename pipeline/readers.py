@@ -43,7 +43,8 @@ _FILE_INDEX = "file_index"
 class Source:
     """One delivered file, or a frame, that is known to be readable.
 
-    ``columns`` maps the names in the file to their SQL types.
+    ``columns`` maps the names in the file to their SQL types; ``written`` says its size and when
+    it was written to last.
     """
 
     shown: str
@@ -51,6 +52,12 @@ class Source:
     columns: Mapping[str, str]
     path: Path | None = None
     sha256: str = ""
+    written: tuple[int, int] = (0, 0)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the file is no more the one that was opened."""
+        return self.path is not None and _written(self.path) != self.written
 
     @property
     def row(self) -> str:
@@ -247,8 +254,8 @@ def _parquet_columns(path: Path, connection: duckdb.DuckDBPyConnection) -> dict[
 def _source(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> Source:
     form = format_of(path)
     target = path.resolve()
-    before = target.stat()
-    if before.st_size == 0:
+    before = _written(target)
+    if before[0] == 0:
         raise FileProblem("empty_file: the file has no bytes")
     if form == "csv":
         columns = _csv_columns(target)
@@ -258,10 +265,18 @@ def _source(path: Path, name: str, connection: duckdb.DuckDBPyConnection) -> Sou
         columns = _parquet_columns(target, connection)
     digest = file_digest(target)
     _check_sidecar(path, digest)
-    after = target.stat()
-    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+    if before != _written(target):
         raise FileProblem("is still being written; wait until it is whole")
-    return Source(name, form, columns, target, digest)
+    return Source(name, form, columns, target, digest, before)
+
+
+def _written(path: Path) -> tuple[int, int]:
+    """Size of a file, and when it was written to last; zeros where it is gone."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
 
 
 def _check_sidecar(path: Path, digest: str) -> None:

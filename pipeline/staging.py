@@ -41,9 +41,9 @@ TEXT_CUT = 100
 """Characters of an offending value that are kept."""
 IDS = (LIST_ID, ITEM_ID)
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-_NUMBERS = (*_INTEGERS, "UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "BOOLEAN")
+_FLOATS = ("FLOAT", "DOUBLE")
+_NUMBERS = (*_INTEGERS, *_FLOATS, "UBIGINT", "HUGEINT", "UHUGEINT", "BOOLEAN")
 _TEXT_FORMATS = ("csv", "jsonl")
-_TEXT_FILE, _TEXT_ROW = quoted("=file"), quoted("=row")
 
 
 @dataclass(frozen=True)
@@ -155,17 +155,24 @@ def open_delivered(reading: Reading, sources: Sequence[Source], layouts: Sequenc
                 f"{source.shown}: more than {reading.settings.limits.rows:,} rows in the batch "
                 "(limits.rows in the settings)"
             )
-    whole = {
-        column.name
-        for column in IDS
-        if all(
-            place.source.columns[place.layout.found[column.name]] in _INTEGERS
-            for place in places.values()
-        )
-    }
-    parts = [_delivered(reading, place, whole) for place in places.values()]
+    parts = [
+        _delivered(reading, place, _alike(reading, places.values())) for place in places.values()
+    ]
     reading.run(f"CREATE OR REPLACE TEMP VIEW delivered AS {' UNION ALL BY NAME '.join(parts)}")
     return total
+
+
+def _alike(reading: Reading, places: Iterable[_Place]) -> set[str]:
+    """Columns that have one and the same numeric type in all files.
+
+    Only these keep it: a number must not be written otherwise for what stands in another file.
+    """
+    found = set()
+    for column in reading.columns:
+        kinds = {place.source.columns[place.layout.found[column.name]] for place in places}
+        if len(kinds) == 1 and kinds <= set(_INTEGERS if column in IDS else _NUMBERS):
+            found.add(column.name)
+    return found
 
 
 def _read_in(reading: Reading, number: int, source: Source, layout: Layout) -> int:
@@ -173,23 +180,28 @@ def _read_in(reading: Reading, number: int, source: Source, layout: Layout) -> i
     if source.format not in _TEXT_FORMATS:
         ((rows,),) = reading.rows(f"SELECT count(*) FROM {source.table}")
         return rows
-    names = dict.fromkeys(layout.found.values())
-    columns = "".join(f", {quoted(name)} VARCHAR" for name in names)
+    names = _text_columns(layout)
+    columns = "".join(f", {name} VARCHAR" for name in names.values())
     reading.run(
-        "CREATE TEMP TABLE IF NOT EXISTS delivered_text "
-        f"({_TEXT_FILE} INTEGER, {_TEXT_ROW} BIGINT{columns})"
+        f"CREATE TEMP TABLE IF NOT EXISTS delivered_text (file INTEGER, row BIGINT{columns})"
     )
     said = ", ".join([str(number), source.row, *map(quoted, names)])
     ((rows,),) = reading.rows(f"INSERT INTO delivered_text SELECT {said} FROM {source.table}")
     return rows
 
 
+def _text_columns(layout: Layout) -> dict[str, str]:
+    """What ``delivered_text`` calls the columns of a text file, whatever they are called there."""
+    names = dict.fromkeys(layout.found.values())
+    return {name: f"text{number}" for number, name in enumerate(names)}
+
+
 def _numbered(place: _Place) -> tuple[str, str, str, str]:
     """SQL of the rows of a place, and of file, row and number of each."""
     source = place.source
     if source.format in _TEXT_FORMATS:
-        before = _picked(_TEXT_FILE, place.before, place.files)
-        return "delivered_text", _TEXT_FILE, _TEXT_ROW, f"{_TEXT_ROW} + {before}"
+        before = _picked("file", place.before, place.files)
+        return "delivered_text", "file", "row", f"row + {before}"
     if len(place.sources) == 1:
         row = f"{source.row} + {place.before[0]}"
         return source.table, str(place.files[0]), source.row, row
@@ -226,28 +238,32 @@ def blamed(
     return error
 
 
-def _delivered(reading: Reading, place: _Place, whole: Iterable[str]) -> str:
+def _delivered(reading: Reading, place: _Place, alike: set[str]) -> str:
     """SELECT of the sources of one place, in the columns of the view ``delivered``."""
     source, layout = place.source, place.layout
+    names = {name: quoted(name) for name in layout.found.values()}
+    if source.format in _TEXT_FORMATS:
+        names = _text_columns(layout)
     table, file, row, number = _numbered(place)
     said = [f"({file})::INTEGER AS file", f"{row} AS row", f"{number} AS number"]
     for column in reading.columns:
-        delivered = quoted(layout.found[column.name])
+        delivered = names[layout.found[column.name]]
         kind = source.columns[layout.found[column.name]]
         text = f"CAST({delivered} AS VARCHAR)"
-        raw = delivered if kind in _NUMBERS else f"nullif(trim({text}), '')"
+        raw = delivered if column.name in alike else f"nullif(trim({text}), '')"
         if column.type == "VARCHAR":
             # An id of nothing but spaces is a missing one; any other stays as it is.
             value = text if kind in _NUMBERS else f"CASE WHEN trim({text}) <> '' THEN {text} END"
-            said.append(f"{delivered if column.name in whole else text} AS {key_of(column)}")
+            key = delivered if column in IDS and column.name in alike else text
+            said.append(f"{key} AS {key_of(column)}")
         else:
             truth = column in (RELEVANCE, CLICK)
-            value = _number(delivered, text=kind == "VARCHAR", truth=truth)
+            value = _number(delivered, kind, truth=truth)
             if column in (RANK, REFERENCE_RANK) and reading.settings.ranks.start == 0:
                 value = f"({value}) + 1"
         said += [f"{raw} AS {_raw(column)}", f"{value} AS {value_of(column)}"]
     for name in reading.users:
-        said.append(f"CAST({quoted(layout.found[name])} AS VARCHAR) AS {internal(name)}")
+        said.append(f"CAST({names[layout.found[name]]} AS VARCHAR) AS {internal(name)}")
     return f"SELECT {', '.join(said)} FROM {table}"
 
 
@@ -269,8 +285,11 @@ def suspicious(reading: Reading) -> str:
     ]
     for column in IDS:
         key = key_of(column)
-        # A blank text is empty or begins with a space, which nothing printed comes before.
-        blank = f"CAST({key} AS VARCHAR) < '!'" if _is_text(reading, column) else "false"
+        # A blank text is empty or begins with a space: with the usual one, which nothing printed
+        # comes before, or with one of those beyond ASCII.
+        blank = "false"
+        if _is_text(reading, column):
+            blank = f"{key} < '!' OR ({key} >= '\u00a0' AND trim({key}) = '')"
         tests.append(f"({key} IS NULL OR {blank})")
     return " OR ".join(tests)
 
@@ -315,18 +334,21 @@ def stage(reading: Reading, lists: str) -> None:
     )
 
 
-def _number(name: str, *, text: bool, truth: bool) -> str:
-    """SQL of a delivered number as DOUBLE, null where it is none.
+def _number(name: str, kind: str, *, truth: bool) -> str:
+    """SQL of a number delivered in the type ``kind`` as DOUBLE, null where it is none.
 
     ``truth``: true and false are 1 and 0.  DuckDB also takes 1_000 for a number; a log does not.
     """
-    if not text:
-        return f"TRY_CAST({name} AS DOUBLE)"
+    value = f"TRY_CAST({name} AS DOUBLE)"
+    if kind in _FLOATS:
+        # DuckDB 2.0 trusts statistics of Parquet files that leave NaN out, and then takes any
+        # comparison with it for decided; infinities are compared as they should be.
+        kept = f"isfinite({value}) OR {value} < 0"
+        return f"CASE WHEN NOT ({kept}) THEN 'infinity'::DOUBLE ELSE {value} END"
+    if kind != "VARCHAR":
+        return value
     words = "WHEN lower({0}) = 'true' THEN 1.0 WHEN lower({0}) = 'false' THEN 0.0 " if truth else ""
-    return (
-        f"CASE WHEN contains({name}, '_') THEN NULL {words.format(name)}"
-        f"ELSE TRY_CAST({name} AS DOUBLE) END"
-    )
+    return f"CASE WHEN contains({name}, '_') THEN NULL {words.format(name)}ELSE {value} END"
 
 
 def _typed(column: Column) -> str:

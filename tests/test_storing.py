@@ -260,6 +260,113 @@ def test_a_file_that_breaks_off_is_named_among_others(tmp_path: Path) -> None:
     assert isinstance(raised.value.__cause__, DataRefused)
 
 
+def one_list(path: Path, **changed: pyarrow.Array) -> None:
+    """A Parquet file of one good list of four rows, with some columns replaced or added."""
+    columns = {
+        "list_id": pyarrow.array(["l"] * 4),
+        "item_id": pyarrow.array(["a", "b", "c", "d"]),
+        "rank": pyarrow.array([1, 2, 3, 4]),
+        "gender": pyarrow.array(["F", "M", "F", "M"]),
+    }
+    parquet(path, **(columns | changed))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "rule"),
+    [
+        ("rank", [1.0, 2.0, 3.0, float("nan")], "rank_not_whole"),
+        ("reference_rank", [1.0, float("nan"), 3.0, 4.0], "reference_rank_not_whole"),
+        ("relevance", [1.0, float("nan"), 0.0, 0.0], "relevance_range"),
+        ("click", [1.0, 0.0, 0.0, float("-inf")], "click_range"),
+        ("propensity", [1.0, float("nan"), 0.5, 0.5], "propensity_high"),
+        ("propensity", [1.0, float("-inf"), 0.5, 0.5], "propensity_low"),
+    ],
+)
+@pytest.mark.parametrize("gaps", ["reject", "keep", "compact"])
+def test_what_is_not_finite_is_found_whatever_statistics_say(
+    tmp_path: Path, column: str, values: list[float], rule: str, gaps: str
+) -> None:
+    settings = audit(tmp_path, rejects={"policy": "drop_row", **LENIENT}, ranks={"gaps": gaps})
+    folder = tmp_path / "logs" / DAY
+    one_list(folder / "a.parquet", **{column: pyarrow.array(values)})
+    fine = {column: pyarrow.array([1.0, 2.0, 3.0, 4.0] if column == "rank" else [1.0] * 4)}
+    one_list(folder / "b.parquet", list_id=pyarrow.array(["good"] * 4), **fine)
+    ingested(settings)
+    assert {row["rule"] for row in in_batch(settings, "FROM rejected_rows")} == {rule}
+
+
+@pytest.mark.parametrize("blank", ["\u3000", "\u00a0 ", " ", ""])
+def test_an_id_of_nothing_but_spaces_is_missing(tmp_path: Path, blank: str) -> None:
+    settings = audit(tmp_path, rejects=LENIENT)
+    folder = tmp_path / "logs" / DAY
+    one_list(folder / "a.parquet", item_id=pyarrow.array(["a", blank, "c", "d"]))
+    one_list(folder / "b.parquet", list_id=pyarrow.array(["\u3042 good"] * 4))
+    found = ingested(settings)
+    assert [rule.rule for rule in found.rules] == ["item_id_missing"]
+    assert found.lists == 1
+
+
+def test_a_number_is_quoted_as_it_stands_in_its_own_file(tmp_path: Path) -> None:
+    settings = audit(tmp_path, rejects=LENIENT)
+    folder = tmp_path / "logs" / DAY
+    one_list(folder / "a.parquet", rank=pyarrow.array([0, 2, 3, 4]))
+    other = pyarrow.array(["good"] * 4)
+    one_list(folder / "b.parquet", list_id=other, rank=pyarrow.array([1.0, 2.0, 3.0, 4.0]))
+    ingested(settings)
+    rows = in_batch(settings, "SELECT value FROM rejected_rows WHERE rule = 'rank_low'")
+    assert rows == [{"value": "0"}]
+
+
+def test_text_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
+    settings = audit(tmp_path)
+    broken = pyarrow.array([b"F", b"caf\xe9", b"F", b"M"], pyarrow.binary())
+    as_text = pyarrow.StringArray.from_buffers(4, *broken.buffers()[1:])
+    one_list(tmp_path / "logs" / DAY / "bad.parquet", gender=as_text)
+    with pytest.raises(Exception, match=r"bad\.parquet: cannot be read") as raised:
+        ingest_batch(settings, DAY, "run")
+    assert isinstance(raised.value.__cause__, DataRefused)
+
+
+def test_columns_of_a_text_file_may_be_called_anything(tmp_path: Path) -> None:
+    settings = audit(tmp_path, attributes=["=row", "=file", "file"])
+    names = {"=row": "x", "=file": "y", "file": "z", "text0": "t"}
+    rows = [{"list_id": "l", "item_id": f"i{at}", "rank": at, **names} for at in (1, 2)]
+    deliver(tmp_path, rows)
+    ingested(settings)
+    stored = in_batch(settings, 'SELECT "=row", "=file", file FROM ranking_log')
+    assert [tuple(row.values()) for row in stored] == [("x", "y", "z")] * 2
+
+
+@pytest.mark.parametrize("moved", [25, 0], ids=["other lists", "the same rows"])
+def test_a_file_that_changes_while_it_is_read_is_not_let_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: int
+) -> None:
+    settings = audit(tmp_path)
+    path = tmp_path / "logs" / DAY / "part.parquet"
+
+    def write(first: int) -> None:
+        lists = np.repeat(np.arange(first, first + 50), 4)
+        parquet(
+            path,
+            list_id=pyarrow.array(lists),
+            item_id=pyarrow.array(np.tile(np.arange(4), 50)),
+            rank=pyarrow.array(np.tile(np.arange(1, 5), 50)),
+            gender=pyarrow.array(["F", "M"] * 100),
+        )
+
+    def replaced(reading: Reading) -> None:
+        pipeline.survey.survey(reading)
+        path.unlink()
+        write(moved)
+
+    write(0)
+    monkeypatch.setattr(pipeline.ingest, "survey", replaced)
+    with pytest.raises(Exception, match="changed while") as raised:
+        ingest_batch(settings, DAY, "run")
+    assert "run the batch again" in str(raised.value)
+    assert not store_of(settings).batch(DAY).exists()
+
+
 def test_rows_that_were_not_stored_together_are_sorted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,7 +92,7 @@ def ready(folder: Path, name: str, size_rows: int) -> Path:
 
 def _query(log: Log, lists: int) -> str:
     list_id = "'r' || lpad(l::VARCHAR, 9, '0')" if log.text else "l"
-    item_id = "'i' || lpad(item::VARCHAR, 7, '0')" if log.text else "item"
+    item_id = "'i' || lpad(item::VARCHAR, 7, '0')" if log.text else "item::BIGINT"
     more = "".join(f", {sql} AS {name}" for name, sql in SETTING_COLUMNS.items() if log.wide)
     item = "r" if log.pool else f"(hash(l) % {ITEMS} + r * 503) % {ITEMS}"
     rank = "row_number() OVER (PARTITION BY l ORDER BY hash(l, r, 5))" if log.pool else "r + 1"
