@@ -451,6 +451,12 @@ def _untold(rows: Rows) -> None:
     assert all(row["cause"] for row in rows)
 
 
+def _results(rows: Rows) -> None:
+    assert [row["batch"] for row in rows] == DONE
+    assert len({row["result_hash"] for row in rows}) == len(DONE)
+    assert all(row["gigabytes"] is None or 0.01 < row["gigabytes"] < 100 for row in rows)
+
+
 def _within(rows: Rows) -> None:
     assert rows
     assert all(row["lower"] >= 0.8 for row in rows)
@@ -469,6 +475,7 @@ ANSWERS: dict[str, Callable[[Rows], None]] = {
     "how sure the scores of a day are": _sure,
     "why there were no verdicts": _untold,
     "scores that are within a limit for sure": _within,
+    "what days came to, and what they took": _results,
     "scores that chance alone explains": _by_chance,
     "slices by what chance alone can do to them": _by_noise,
     "a score beside its interval and its noise floor": _beside,
