@@ -155,9 +155,8 @@ def open_delivered(reading: Reading, sources: Sequence[Source], layouts: Sequenc
                 f"{source.shown}: more than {reading.settings.limits.rows:,} rows in the batch "
                 "(limits.rows in the settings)"
             )
-    parts = [
-        _delivered(reading, place, _alike(reading, places.values())) for place in places.values()
-    ]
+    alike = _alike(reading, places.values())
+    parts = [_delivered(reading, place, alike) for place in places.values()]
     reading.run(f"CREATE OR REPLACE TEMP VIEW delivered AS {' UNION ALL BY NAME '.join(parts)}")
     return total
 
