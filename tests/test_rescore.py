@@ -27,7 +27,7 @@ from pipeline.history import manifest, open_history
 from pipeline.run import run_batch
 from pipeline.scoring import RunStamp, StoredCounts, rows_of, scored
 from pipeline.settings import Settings
-from schemas.tables import ITEM_STATS
+from schemas.tables import BUCKETS, ITEM_STATS
 
 FIRST = [measure.label for measure in every_measure(p=0.1, decay=0.75, k=5)]
 OTHER = [measure.label for measure in every_measure(p=0.45, decay=0.01, k=3)]
@@ -322,3 +322,34 @@ def test_sums_of_other_code_are_not_taken_for_those_of_this(
     assert run_batch(here, DAY, from_counts=True).status == "done"
     assert stored(here).score("nDCG@5", None)["reason"] == "not_counted"
     assert stored(here).score("EXP.MinMaxRatio")["value"] > 0
+
+
+def test_counts_of_four_times_as_many_buckets_give_the_same_intervals(tmp_path: Path) -> None:
+    here = settings(tmp_path, FIRST)
+    deliver_day(here)
+    assert run_batch(here, DAY).status == "done"
+    before = stored(here)
+    # What was bucket b of 1024 stood in one of b, b + 1024, b + 2048 and b + 3072.
+    moved = f"{{0}} + {BUCKETS} * ({{0}} % 4)"
+    with batch_file(here, read_only=False) as connection:
+        connection.execute(f"UPDATE batch.bucket_counts SET bucket = {moved.format('bucket')}")
+        pairs = (
+            "list_sort(list_transform(list_zip(buckets, sums), "
+            f"lambda p: {{'b': {moved.format('p[1]')}, 's': p[2]}}))"
+        )
+        connection.execute(
+            f"UPDATE batch.bucket_sums SET buckets = list_transform({pairs}, lambda p: p.b), "
+            f"sums = list_transform({pairs}, lambda p: p.s)"
+        )
+    assert run_batch(here, DAY, from_counts=True, force=True).status == "done"
+    after = stored(here)
+    assert list(before.scores) == list(after.scores)
+    compared = 0
+    for key, row in before.scores.items():
+        for end in ("lower", "upper"):
+            one, other = row[end], after.scores[key][end]
+            assert (one is None) == (other is None)
+            if one is not None:
+                assert one == pytest.approx(other, rel=1e-9, abs=1e-12)
+                compared += 1
+    assert compared > 100

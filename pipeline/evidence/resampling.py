@@ -146,8 +146,9 @@ class Resampling:
         weights = poisson_weights(evidence.seed, evidence.resamples, BUCKETS)
         rows = list(self._bucket_sums(part, attribute))
         buckets = _occupied(rows)
-        if len(buckets) < BUCKETS:
-            weights = weights[:, buckets]
+        # Files of before have a multiple of the buckets; queries that share one now did so there,
+        # or are drawn together here.
+        weights = weights[:, buckets % BUCKETS]
         cells = self._rank_sums(part, attribute) if self._totals else None
         sums = self._by_bucket(rows, cells, counts, buckets)
         names, matrices = list(sums), list(sums.values())
