@@ -15,7 +15,7 @@ import pyarrow
 from metrics import Rankings
 from metrics.weights import FloatArray, IntArray
 from pipeline.row_chunks import RowChunk
-from pipeline.whole_lists import CHUNK_ROWS
+from pipeline.whole_lists import CHUNK_ROWS, run_starts
 
 LIST_COLUMNS = ("rank", "relevance", "click", "reference_rank", "propensity", "predicted_click")
 """Columns of the log that lists are made of; a query leaves out those that it does not have."""
@@ -62,7 +62,7 @@ def chunks_of(
 
 def _chunk(rows: pyarrow.Table, relevant_from: float) -> Chunk:
     number = rows["list"].to_numpy()
-    starts = np.flatnonzero(np.diff(number, prepend=number[0] - 1))
+    starts = run_starts(number)
     return Chunk(_rankings(rows, starts, relevant_from), rows)
 
 

@@ -252,7 +252,7 @@ def _delivered(reading: Reading, place: _Place, alike: set[str]) -> str:
         raw = delivered if column.name in alike else f"nullif(trim({text}), '')"
         if column.type == "VARCHAR":
             # An id of nothing but spaces is a missing one; any other stays as it is.
-            value = text if kind in _NUMBERS else f"CASE WHEN trim({text}) <> '' THEN {text} END"
+            value = text if kind in _NUMBERS else unless_blank(text)
             key = delivered if column in IDS and column.name in alike else text
             said.append(f"{key} AS {key_of(column)}")
         else:
@@ -264,6 +264,11 @@ def _delivered(reading: Reading, place: _Place, alike: set[str]) -> str:
     for name in reading.users:
         said.append(f"CAST({names[layout.found[name]]} AS VARCHAR) AS {internal(name)}")
     return f"SELECT {', '.join(said)} FROM {table}"
+
+
+def unless_blank(text: str) -> str:
+    """SQL of a text as it is, null where it is nothing but spaces."""
+    return f"CASE WHEN trim({text}) <> '' THEN {text} END"
 
 
 def _rules(reading: Reading) -> list[RowRule]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from metrics import UNKNOWN
 from pipeline.rejects import accepted
-from pipeline.staging import Reading, key_of, tidy, value_of
+from pipeline.staging import Reading, key_of, tidy, unless_blank, value_of
 from pipeline.survey import clean, described
 from schemas.columns import Column, internal, literal, quoted
 from schemas.rules import ITEM_ID, LIST_ID, MODEL_VERSION, QUERY_ID, RANK, SCORE
@@ -82,9 +82,8 @@ def _number_lists(reading: Reading, part: Part) -> None:
     for column in (QUERY_ID, MODEL_VERSION):
         if column.name in reading.logged:
             said = key_of(column)
-            known = f"CASE WHEN trim({said}) <> '' THEN {said} END"
             other = values.get(column.name, "NULL")
-            values[column.name] = f"coalesce({known}, {other})"
+            values[column.name] = f"coalesce({unless_blank(said)}, {other})"
     for name in reading.settings.slices:
         values["=" + name] = tidy(internal(name))
     values["list_rows"] = "rows"

@@ -30,6 +30,7 @@ from pipeline.readers import open_sources
 from pipeline.rejects import rule_lines
 from pipeline.settings import BATCH_KEY, DEFAULT_FILE, Settings, load_settings, settings_from
 from pipeline.store import attach, attach_memory, store_of, working
+from pipeline.whole_lists import run_starts
 from schemas.columns import quoted
 
 
@@ -220,7 +221,7 @@ def _compared(
         "SELECT query_id, items_a, items_b FROM pairs ORDER BY list"
     ).to_arrow_table()
     queries = pairs["query_id"].to_numpy()
-    first = np.flatnonzero(np.append(True, queries[1:] != queries[:-1]))
+    first = run_starts(queries)
     values = {label: np.concatenate(found) for label, found in parts.items()}
 
     def per_query(counts: IntArray) -> IntArray:

@@ -18,6 +18,7 @@ from pipeline.settings import JOIN, Settings
 from pipeline.staging import group_of
 from pipeline.store import attach, first_line, store_of, working
 from pipeline.stored_counts import StoredCounts
+from pipeline.whole_lists import run_starts
 
 MOST_QUERIES = 2000
 """Queries that are cells of their own, those with most lists; others share 256 cells."""
@@ -168,7 +169,7 @@ def _cells_of(
         "ORDER BY cell, group_value, rank"
     ).to_arrow_table()
     names = found["cell"].to_numpy()
-    starts = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
+    starts = run_starts(names)
     ends = np.append(starts[1:], len(names))
     code = {name: at for at, name in enumerate(whole.groups)}
     return {
