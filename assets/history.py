@@ -20,7 +20,6 @@ from assets.partitions import SINGLE_RUN
 from assets.resources import Audit
 from assets.stored import stored
 from pipeline.assess import assess
-from pipeline.batch import promote
 from pipeline.delivery import deliver
 from pipeline.errors import AuditError
 from pipeline.history import merge, newest_batch
@@ -135,9 +134,8 @@ def by_schedule(run: dg.DagsterRun) -> bool:
 
 def into_history(settings: Settings, batch: str, work: str) -> dict[str, Any]:
     """Make what the run computed the batch's result; returns numbers that plot."""
-    promote(settings, batch, work)
     verdicts = verdict_counts(stored(settings, batch, work).scores)
-    merged = merge(settings, batch)
+    merged = merge(settings, batch, work)
     forget(settings, batch)
     return {
         "dagster/row_count": merged.scores,

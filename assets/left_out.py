@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import dagster as dg
 
-from pipeline.batch import Attempted, attempt, now, promote
+from pipeline.batch import Attempted, attempt, now
 from pipeline.errors import AuditError, several
-from pipeline.history import record
+from pipeline.history import place, record
 from pipeline.settings import Settings
 from pipeline.store import store_of
 
@@ -105,7 +105,7 @@ def each_batch(
         try:
             found[batch] = do(batch)
             if not reaches_history(run):
-                promote(settings, batch, work_id(run))
+                place(settings, batch, work_id(run))
         except (AuditError, Attempted) as error:
             context.log.warning(f"{batch} is left out: {error}")
             leave_out(settings, run, batch, error, started)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import duckdb
 import numpy as np
@@ -22,7 +22,7 @@ from metrics import AGGREGATIONS, FAMILIES, METRICS, Metric, Reason
 from metrics.parameters import text_of
 from pipeline.catalogue import bad_side, columns_of, values_of
 from pipeline.publish import VIEWS
-from pipeline.settings import Settings
+from pipeline.settings import DECIDE_ROWS, DECIDE_SCORES, Settings
 from pipeline.verdicts import Cause
 from schemas.columns import Column, Table
 from schemas.offenders import row_rules
@@ -419,16 +419,6 @@ _DEFAULTS = {
 """Defaults that are better said than printed."""
 
 
-class _Asked(Settings):
-    """Settings that tell which of their fields a digest is made of."""
-
-    said: ClassVar[list[str]] = []
-
-    def _digest_of(self, *names: str) -> str:
-        self.said.extend(names)
-        return ""
-
-
 def fields() -> Iterator[tuple[str, FieldInfo]]:
     """Every setting by its place in the file, sections resolved."""
     yield from _fields(Settings, "")
@@ -474,13 +464,7 @@ def settings() -> str:
 
 def _changes() -> dict[str, str]:
     """Whether changing a setting means counting rows again, or scoring counts again."""
-    one = _Asked(attributes=["any"])  # type: ignore[arg-type]
-    _Asked.said.clear()
-    _ = one.rows_hash
-    counted = set(_Asked.said)
-    _ = one.config_hash
-    scored = set(_Asked.said) - counted
-    return dict.fromkeys(counted, "rows") | dict.fromkeys(scored, "scores")
+    return dict.fromkeys(DECIDE_ROWS, "rows") | dict.fromkeys(DECIDE_SCORES, "scores")
 
 
 def _kind(field: FieldInfo) -> str:

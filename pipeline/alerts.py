@@ -10,8 +10,9 @@ from pipeline.assessing.stored import read_rows
 from pipeline.batch import now
 from pipeline.errors import AuditError, several
 from pipeline.history import due_again, has_table, open_history
+from pipeline.sealing import sealed
 from pipeline.settings import Settings, check_batch_key
-from pipeline.store import Tell, store_of, transaction
+from pipeline.store import Tell, store_of
 from schemas.assessments import (
     ALERT_ACTIONS,
     ALERT_BATCHES,
@@ -92,14 +93,14 @@ def act(
         stored = {row["alert"]: row for row in read_rows(connection, ALERTS)}
         names = _named(ids, list(stored))
         acknowledged = {name for name in names if stored[name]["acknowledged_at"] is not None}
+        rows = [(now(), name, action, until, who, note) for name in names]
+        said = [dict(zip(ALERT_ACTIONS.names, row, strict=True)) for row in rows]
         marks = ", ".join("?" for _ in ALERT_ACTIONS.names)
-        with transaction(connection):
-            for name in names:
-                connection.execute(
-                    f"INSERT INTO history.alert_actions ({ALERT_ACTIONS.column_list}) "
-                    f"VALUES ({marks})",
-                    [now(), name, action, until, who, note],
-                )
+        with sealed(connection, store_of(settings), "act", {"actions": said}):
+            connection.executemany(
+                f"INSERT INTO history.alert_actions ({ALERT_ACTIONS.column_list}) VALUES ({marks})",
+                rows,
+            )
             standing = read_actions(connection)
             for name in names:
                 connection.execute(
@@ -157,10 +158,11 @@ def mark(settings: Settings, batch: str, text: str, *, waiting: Tell | None = No
             connection, MARKERS, "batch = ? AND text = ? AND source = 'mark'", [batch, text]
         )
         if not same:
-            with transaction(connection):
+            row = {"batch": batch, "text": text, "source": "mark", "created_at": now()}
+            with sealed(connection, store_of(settings), "mark", {"marker": row}):
                 connection.execute(
-                    f"INSERT INTO history.markers ({MARKERS.column_list}) VALUES (?, ?, 'mark', ?)",
-                    [batch, text, now()],
+                    f"INSERT INTO history.markers ({MARKERS.column_list}) VALUES (?, ?, ?, ?)",
+                    [row[name] for name in MARKERS.names],
                 )
                 due_again(connection, "batch >= ?", batch)
     return assess(settings, waiting=waiting)
@@ -177,7 +179,7 @@ def unmark(settings: Settings, batch: str, *, waiting: Tell | None = None) -> As
                 else "`rankaudit mark` lists the markers"
             )
             raise AuditError(f"{batch}: nobody marked a release there; {why}")
-        with transaction(connection):
+        with sealed(connection, store_of(settings), "unmark", {"marker": {"batch": batch}}):
             connection.execute(
                 "DELETE FROM history.markers WHERE batch = ? AND source = 'mark'", [batch]
             )

@@ -1,8 +1,8 @@
-"""One batch, step by step: ingest, measure, score, promote.
+"""One batch, step by step: ingest, measure, score.
 
-Each step opens the batch's file, does one thing in one transaction and leaves a whole file behind,
-so that a scheduler can run, repeat or select steps.  A run works on a staged file of its own;
-``promote`` puts it in the place of the batch's file when everything in it is computed.
+Each step opens a file, does one thing in one transaction and leaves a whole file behind, so that a
+scheduler can run, repeat or select steps.  A run works on a staged file of its own, which takes the
+place of the batch's file with its merge into the history; that file itself is never written to.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from shutil import rmtree
+from shutil import copyfile, rmtree
 from typing import Any
 from uuid import uuid4
 
@@ -26,6 +26,7 @@ from pipeline.measure import measure
 from pipeline.memory import peak_memory, watch_memory
 from pipeline.readers import open_sources
 from pipeline.results import result_hash
+from pipeline.sealing import needed
 from pipeline.settings import Settings, check_batch_key, hash_of
 from pipeline.store import (
     SPILLED,
@@ -153,6 +154,7 @@ def attempt(
         "finished_at": now(),
         "peak_memory": peak_memory(),
         "result_hash": None,
+        "settings": settings.deciding,
     }
 
 
@@ -220,8 +222,9 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
 def _sweep(settings: Settings, batch: str) -> None:
     """Remove what interrupted runs of the batch left behind a day or more ago, or any spilled."""
     limit = datetime.now(UTC).timestamp() - _STALE_SECONDS
-    for path in (store_of(settings).root / "staged").glob(f"{batch}.*"):
-        if path.stat().st_mtime < limit:
+    store = store_of(settings)
+    for path in (store.root / "staged").glob(f"{batch}.*"):
+        if path.stat().st_mtime < limit and not needed(store, path.name.split(".")[-2]):
             path.unlink(missing_ok=True)
     for path in spill_of(settings).glob(f"{SPILLED}*"):
         if path.stat().st_mtime < limit:
@@ -231,7 +234,7 @@ def _sweep(settings: Settings, batch: str) -> None:
 def measure_batch(settings: Settings, batch: str, run_id: str) -> dict[str, int]:
     """Count the rows of a batch; returns rows per count table."""
     watch_memory(f"{batch} {run_id}")
-    with opened(settings, _existing(settings, batch, run_id)) as connection:
+    with opened(settings, _own(settings, batch, run_id)) as connection:
         counted = measure(connection, settings, DATABASE)
         row = info(connection)
         with transaction(connection):
@@ -249,7 +252,7 @@ def score_batch(
     """
     wanted = settings.measures if measures is None else tuple(measures)
     watch_memory(f"{batch} {run_id}")
-    with opened(settings, _existing(settings, batch, run_id)) as connection:
+    with opened(settings, _own(settings, batch, run_id)) as connection:
         row = info(connection)
         if row["rows_hash"] != settings.rows_hash:
             raise AuditError(
@@ -301,7 +304,7 @@ def _check_counts(connection: duckdb.DuckDBPyConnection, batch: str) -> None:
 
 def _origin(
     connection: duckdb.DuckDBPyConnection, settings: Settings, stamp: scoring.RunStamp
-) -> dict[str, str]:
+) -> dict[str, str | None]:
     """Settings and code that the scores of a file come from.
 
     Where some measures were computed under others, are missing or were not counted, the file is no
@@ -314,8 +317,10 @@ def _origin(
     ).fetchall()
     whole = {(label, stamp.config_hash, stamp.code_version, False) for label in settings.metrics}
     if set(rows) == whole:
-        return {"config_hash": stamp.config_hash, "code_version": stamp.code_version}
-    return {"config_hash": hash_of(sorted(rows)), "code_version": stamp.code_version}
+        said, text = stamp.config_hash, settings.deciding
+    else:
+        said, text = hash_of(sorted(rows)), None
+    return {"config_hash": said, "settings": text, "code_version": stamp.code_version}
 
 
 def _drop_others(connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:
@@ -327,17 +332,14 @@ def _drop_others(connection: duckdb.DuckDBPyConnection, settings: Settings) -> N
         )
 
 
-def promote(settings: Settings, batch: str, run_id: str) -> Path:
-    """Put the staged file of a run in the place of the batch's file; returns the latter."""
+def _own(settings: Settings, batch: str, run_id: str) -> Path:
+    """The staged file of a run; at first a copy of what the batch has."""
     store = store_of(settings)
-    staged = store.staged(batch, run_id)
-    if staged.exists():
-        replace_file(staged, store.batch(batch))
-    return store.batch(batch)
-
-
-def _existing(settings: Settings, batch: str, run_id: str) -> Path:
-    path = store_of(settings).current(batch, run_id)
-    if not path.exists():
-        raise NoData(f"{batch}: nothing is stored yet; run the batch from its logs first")
-    return path
+    staged, path = store.staged(batch, run_id), store.batch(batch)
+    if not staged.exists():
+        if not path.exists():
+            raise NoData(f"{batch}: nothing is stored yet; run the batch from its logs first")
+        part = staged.with_suffix(".part")
+        copyfile(path, part)
+        part.replace(staged)
+    return staged

@@ -37,6 +37,10 @@ class StoreBusy(AuditError):
     exit_code = 75
 
 
+class StoreDamaged(AuditError):
+    """Files of the store are not what was written; nothing is repaired by itself."""
+
+
 def several(head: str, problems: list[str], advice: str = "") -> str:
     """One message for several problems: a head line, a line each, and what to do.
 

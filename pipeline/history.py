@@ -10,6 +10,8 @@ import duckdb
 from metrics import METRICS, WHOLE
 from pipeline.batch import DATABASE, info, now
 from pipeline.errors import AuditError
+from pipeline.files import file_digest
+from pipeline.sealing import check_there, checked, discard, sealed, settle, told
 from pipeline.settings import Settings
 from pipeline.store import Tell, attach, create, store_of, transaction, working
 from schemas.assessments import ASSESSMENTS, GATES
@@ -45,9 +47,13 @@ class Merged:
 def open_history(
     settings: Settings, *, read_only: bool = False, waiting: Tell | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A session with the history attached; waits for its lock as long as the settings say."""
+    """A session with the history attached; waits for its lock as long as the settings say.
+
+    StoreDamaged where the history is not what the ledger says it is.
+    """
     store = store_of(settings)
     store.make()
+    check_there(store)
     with working(settings, [store.root]) as connection:
         attach(
             connection,
@@ -57,8 +63,10 @@ def open_history(
             patience=settings.busy_seconds,
             waiting=waiting,
         )
+        end = checked(connection, store)
         if not read_only:
             create_missing(connection)
+            settle(connection, store, end)
         yield connection
 
 
@@ -163,44 +171,91 @@ def record(settings: Settings, row: dict[str, Any], waiting: Tell | None = None)
         before = _current(connection, row["batch"])
         revision = before["revision"] if before else 0
         if not (revision and row["status"] == "no_data"):
-            with transaction(connection):
+            said = told(row) | {"revision": revision}
+            with sealed(connection, store_of(settings), "note", said):
                 _write_manifest(connection, {**row, "revision": revision})
-            connection.execute(f"CHECKPOINT {HISTORY_DATABASE}")
     return int(revision)
 
 
 def merge(
-    settings: Settings, batch: str, *, force: bool = False, waiting: Tell | None = None
+    settings: Settings,
+    batch: str,
+    run_id: str,
+    *,
+    force: bool = False,
+    waiting: Tell | None = None,
 ) -> Merged:
-    """Put the scores and counts of a batch file into the history.
+    """Put what a run computed, or what the batch's file holds, into the history.
 
-    Rows of an earlier revision move to the superseded tables.  Same input, settings and code
-    change nothing, unless forced.
+    The staged file of the run takes the place of the batch's file.  Rows of an earlier revision
+    move to the superseded tables.  Same input, settings and code change nothing, unless forced.
     """
-    path = store_of(settings).batch(batch)
-    with open_history(settings, waiting=waiting) as connection:
-        attach(connection, path, DATABASE, read_only=True, patience=settings.busy_seconds)
-        new, before = info(connection), _current(connection, batch)
-        scores = _count(connection, f"{DATABASE}.fairness_history", batch)
-        revision = before["revision"] if before else 0
-        if same_result(before, new) and not force:
-            return Merged(revision, changed=False, scores=scores)
-        with transaction(connection):
-            for table, kept in zip(HISTORY, SUPERSEDED, strict=True):
-                columns = table.column_list
-                connection.execute(
-                    f"INSERT INTO {HISTORY_DATABASE}.{kept.name} ({columns}, replaced_at) "
-                    f"SELECT {columns}, ? FROM {HISTORY_DATABASE}.{table.name} WHERE batch = ?",
-                    [now(), batch],
-                )
-                _replace(connection, batch, table.name, f"SELECT *, {_added(table, revision + 1)}")
-            for table in COUNTS_OF_HISTORY:
-                _replace(connection, batch, table.name, "SELECT *, ? AS batch", batch)
-            _write_manifest(connection, {**new, "revision": revision + 1})
-            due_again(connection, "batch = ?", batch)
-        _read_back(connection, batch, new["run_id"], scores)
-        connection.execute(f"CHECKPOINT {HISTORY_DATABASE}")
-    return Merged(revision + 1, changed=True, scores=scores)
+    store = store_of(settings)
+    path = store.current(batch, run_id)
+    try:
+        file = {"batch": batch, "run_id": run_id, "sha256": file_digest(path)}
+        with open_history(settings, waiting=waiting) as connection:
+            attach(connection, path, DATABASE, read_only=True, patience=settings.busy_seconds)
+            new, before = info(connection), _current(connection, batch)
+            scores = _count(connection, f"{DATABASE}.fairness_history", batch)
+            revision = before["revision"] if before else 0
+            if same_result(before, new) and not force:
+                if not store.batch(batch).exists():
+                    with sealed(connection, store, "file", file):
+                        pass
+                return Merged(revision, changed=False, scores=scores)
+            row = {**new, "revision": revision + 1}
+            facts = {**told(row), "revision": row["revision"], **file}
+            with sealed(
+                connection,
+                store,
+                "merge",
+                facts,
+                lambda: _read_back(connection, batch, new["run_id"], scores),
+            ):
+                _supersede(connection, batch)
+                for table in HISTORY:
+                    _replace(
+                        connection, batch, table.name, f"SELECT *, {_added(table, revision + 1)}"
+                    )
+                for table in COUNTS_OF_HISTORY:
+                    _replace(connection, batch, table.name, "SELECT *, ? AS batch", batch)
+                _write_manifest(connection, row)
+                due_again(connection, "batch = ?", batch)
+        return Merged(revision + 1, changed=True, scores=scores)
+    finally:
+        discard(store, batch, run_id)
+
+
+def place(settings: Settings, batch: str, run_id: str, *, waiting: Tell | None = None) -> None:
+    """Put the staged file of a run in the place of the batch's file; the history stays as it is.
+
+    For runs that stop short of the history: a later one goes on with the file.
+    """
+    store = store_of(settings)
+    staged = store.staged(batch, run_id)
+    if not staged.exists():
+        return
+    try:
+        file = {"batch": batch, "run_id": run_id, "sha256": file_digest(staged)}
+        with (
+            open_history(settings, waiting=waiting) as connection,
+            sealed(connection, store, "file", file),
+        ):
+            pass
+    finally:
+        discard(store, batch, run_id)
+
+
+def _supersede(connection: duckdb.DuckDBPyConnection, batch: str) -> None:
+    """Move the scores that a batch has to the superseded tables, within a transaction."""
+    for table, kept in zip(HISTORY, SUPERSEDED, strict=True):
+        columns = table.column_list
+        connection.execute(
+            f"INSERT INTO {HISTORY_DATABASE}.{kept.name} ({columns}, replaced_at) "
+            f"SELECT {columns}, ? FROM {HISTORY_DATABASE}.{table.name} WHERE batch = ?",
+            [now(), batch],
+        )
 
 
 def _replace(

@@ -22,7 +22,6 @@ from pipeline.batch import (
     measure_batch,
     new_run_id,
     opened,
-    promote,
     score_batch,
 )
 from pipeline.delivery import deliver
@@ -78,6 +77,8 @@ def up_to_date(settings: Settings, batch: str, known: Manifest) -> bool:
         return False
     if (row["config_hash"], row["code_version"]) != (settings.config_hash, code_version()):
         return False
+    if not store_of(settings).batch(batch).exists():
+        return False
     try:
         return bool(delivery(settings, batch).digest == row["input_hash"])
     except (AuditError, OSError):
@@ -108,11 +109,10 @@ def _computed(settings: Settings, batch: str, run_id: str, from_counts: bool) ->
         if ingested:
             measure_batch(settings, batch, run_id)
         scores = score_batch(settings, batch, run_id)
-        promote(settings, batch, run_id)
     except BaseException:
         remove_database(store_of(settings).staged(batch, run_id))
         raise
-    with opened(settings, store_of(settings).batch(batch), read_only=True) as connection:
+    with opened(settings, store_of(settings).current(batch, run_id), read_only=True) as connection:
         row = info(connection)
     return Outcome(
         batch,
@@ -133,6 +133,7 @@ def _computed(settings: Settings, batch: str, run_id: str, from_counts: bool) ->
 def _settled(
     settings: Settings,
     batch: str,
+    run_id: str,
     compute: Callable[[], Outcome],
     *,
     force: bool,
@@ -143,7 +144,7 @@ def _settled(
         found = compute()
     except Attempted as failed:
         return _without_scores(settings, failed, waiting)
-    merged = merge(settings, batch, force=force, waiting=waiting)
+    merged = merge(settings, batch, run_id, force=force, waiting=waiting)
     status = "done" if merged.changed else "unchanged"
     return replace(found, status=status, revision=merged.revision)
 
@@ -189,10 +190,12 @@ def run_batch(
     if known and up_to_date(settings, batch, known):
         outcome = unchanged(known[batch])
     else:
+        run_id = new_run_id()
         outcome = _settled(
             settings,
             batch,
-            lambda: _computed(settings, batch, new_run_id(), from_counts),
+            run_id,
+            lambda: _computed(settings, batch, run_id, from_counts),
             force=force,
             waiting=waiting,
         )
@@ -268,9 +271,9 @@ def _computed_in_turn(
     from_counts: bool,
     waiting: Tell | None,
 ) -> Iterator[Outcome]:
-    def settled(batch: str, compute: Callable[[], Outcome]) -> Outcome:
+    def settled(batch: str, run_id: str, compute: Callable[[], Outcome]) -> Outcome:
         try:
-            return _settled(settings, batch, compute, force=force, waiting=waiting)
+            return _settled(settings, batch, run_id, compute, force=force, waiting=waiting)
         except AuditError as error:
             return Outcome(batch, "failed", str(error), exit_code=error.exit_code)
         except BrokenProcessPool:
@@ -278,7 +281,8 @@ def _computed_in_turn(
 
     if jobs == 1 or len(batches) < 2:
         for batch in batches:
-            yield settled(batch, partial(_computed, settings, batch, new_run_id(), from_counts))
+            run_id = new_run_id()
+            yield settled(batch, run_id, partial(_computed, settings, batch, run_id, from_counts))
         return
     workers = min(jobs, len(batches))
     each = shared(settings, workers)
@@ -288,17 +292,18 @@ def _computed_in_turn(
         initializer=_as_worker,
         initargs=(os.getpid(),),
     )
-    pending: dict[Future[Outcome], str] = {}
+    pending: dict[Future[Outcome], tuple[str, str]] = {}
     try:
         for batch in batches:
+            run_id = new_run_id()
             try:
-                task = pool.submit(_computed, each, batch, new_run_id(), from_counts)
+                task = pool.submit(_computed, each, batch, run_id, from_counts)
             except BrokenProcessPool as broken:
                 task = Future()
                 task.set_exception(broken)
-            pending[task] = batch
+            pending[task] = batch, run_id
         for task in as_completed(pending):
-            yield settled(pending[task], task.result)
+            yield settled(*pending[task], task.result)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

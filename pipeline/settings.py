@@ -409,30 +409,51 @@ class Settings(Part):
         """``name`` as the settings mean it: relative to the folder of the settings file."""
         return self.folder / Path(name).expanduser()
 
-    def _digest_of(self, *names: str) -> str:
+    def _digest_of(self, names: Iterable[str]) -> str:
         return hash_of(self.model_dump(mode="json", include=set(names)))
 
     @property
     def rows_hash(self) -> str:
         """Digest of what decides which rows are accepted and how they are counted."""
-        return self._digest_of(
-            "columns",
-            "ranks",
-            "missing_relevance",
-            "missing_click",
-            "relevant_from",
-            "attributes",
-            "slices",
-            "rejects",
-        )
+        return self._digest_of(DECIDE_ROWS)
 
     @property
     def config_hash(self) -> str:
         """Digest of all that stored scores depend on: not paths, schedule, limits or resources."""
-        said = self._digest_of(
-            "top_of_list", "metrics", "targets", "unknown_group", "thresholds", "evidence"
-        )
-        return hash_of([self.rows_hash, said])
+        return hash_of([self.rows_hash, self._digest_of(DECIDE_SCORES)])
+
+    @property
+    def deciding(self) -> str:
+        """All that stored scores depend on, as JSON."""
+        said = self.model_dump(mode="json", include={*DECIDE_ROWS, *DECIDE_SCORES})
+        return json.dumps(said, sort_keys=True, ensure_ascii=False)
+
+    def deciding_as(self, said: str) -> "Settings":
+        """These settings, but with all that stored scores depend on as ``said``, JSON of before."""
+        others = self.model_dump(exclude={"folder", *DECIDE_ROWS, *DECIDE_SCORES})
+        return settings_from({**others, **json.loads(said)}, folder=self.folder)
+
+
+DECIDE_ROWS = (
+    "columns",
+    "ranks",
+    "missing_relevance",
+    "missing_click",
+    "relevant_from",
+    "attributes",
+    "slices",
+    "rejects",
+)
+"""Settings that decide which rows are accepted and how they are counted."""
+DECIDE_SCORES = (
+    "top_of_list",
+    "metrics",
+    "targets",
+    "unknown_group",
+    "thresholds",
+    "evidence",
+)
+"""Settings that decide what scores are made of counts, and what is said of them."""
 
 
 def hash_of(said: Any) -> str:

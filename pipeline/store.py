@@ -37,6 +37,11 @@ class Store:
         return self.root / "history.duckdb"
 
     @property
+    def ledger(self) -> Path:
+        """What the history was told to hold, outside the database."""
+        return self.root / "ledger.jsonl"
+
+    @property
     def dashboard(self) -> Path:
         """The copy that dashboards open."""
         return self.root / "dashboard.duckdb"
@@ -131,7 +136,9 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().split("\n", 1)[0]
 
 
-_LOCKED = re.compile(r"Could not set lock|being used by another process|Conflicting lock", re.I)
+_LOCKED = re.compile(
+    r"Could not set lock|being used by another process|Conflicting lock|is already attached", re.I
+)
 _HOLDER = re.compile(r"held in (?P<program>\S+) \(PID (?P<pid>\d+)\)")
 
 
@@ -191,7 +198,9 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        connection.execute("ROLLBACK")
+        # After a fatal error there is nothing left to roll back.
+        with suppress(duckdb.Error):
+            connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
 
@@ -214,12 +223,17 @@ def replace_file(new: Path, old: Path) -> None:
     with new.open("rb") as file:
         os.fsync(file.fileno())
     new.replace(old)
+    sync_folder(old.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in ``folder`` durable."""
     if os.name == "posix":
-        folder = os.open(old.parent, os.O_RDONLY)
+        file = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(folder)
+            os.fsync(file)
         finally:
-            os.close(folder)
+            os.close(file)
 
 
 def remove_database(path: Path) -> None:

@@ -467,6 +467,12 @@ BATCHES = Table(
             "digest of every published number: equal for equal numbers, however computed",
             nullable=True,
         ),
+        Column(
+            "settings",
+            "VARCHAR",
+            "the settings that numbers depend on, as JSON",
+            nullable=True,
+        ),
     ),
     key=("batch",),
 )
@@ -487,7 +493,16 @@ SCORE_SCHEMA = pa.DataFrameSchema(
 COUNTS_OF_HISTORY = tuple(
     table.having(BATCH, first=True, key=("batch", *table.key)) for table in KEPT_COUNTS
 )
-HISTORY_TABLES = (*HISTORY, *SUPERSEDED, *COUNTS_OF_HISTORY, BATCHES, *ASSESSED)
+LEDGER_HEAD = Table(
+    "ledger_head",
+    "The last entry of the ledger that the history holds: one row.",
+    (
+        Column("line", "BIGINT", "line of the ledger"),
+        Column("hash", "VARCHAR", "its digest"),
+    ),
+    key=("line",),
+)
+HISTORY_TABLES = (*HISTORY, *SUPERSEDED, *COUNTS_OF_HISTORY, BATCHES, *ASSESSED, LEDGER_HEAD)
 """Everything that history.duckdb holds."""
 BATCH_TABLES = (REJECTED_ROWS, RULE_COUNTS, *MEASURED, FAIRNESS_HISTORY, GROUP_HISTORY, BATCH_INFO)
 """What a batch file holds besides its rows."""

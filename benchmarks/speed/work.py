@@ -217,7 +217,7 @@ def run(given: Given) -> Numbers:
 
 def steps(given: Given) -> Numbers:
     """The same batch, step by step in this process."""
-    from pipeline.batch import ingest_batch, measure_batch, new_run_id, promote, score_batch
+    from pipeline.batch import ingest_batch, measure_batch, new_run_id, score_batch
     from pipeline.history import merge
     from pipeline.publish import publish
     from pipeline.settings import load_settings
@@ -229,8 +229,7 @@ def steps(given: Given) -> Numbers:
             spent.timed("ingest", ingest_batch)(settings, key, run_id)
             spent.timed("measure", measure_batch)(settings, key, run_id)
             spent.timed("score", score_batch)(settings, key, run_id)
-            promote(settings, key, run_id)
-            spent.timed("merge", merge)(settings, key, force=True)
+            spent.timed("merge", merge)(settings, key, run_id, force=True)
             spent.timed("publish", publish)(settings)
         return spent.steps
 

@@ -1,0 +1,152 @@
+"""Changes of the history that the ledger tells of, and what becomes of interrupted ones.
+
+The history says in ``ledger_head`` which entry of the ledger it is at, in the same transaction as
+the change itself.  So whoever opens it next knows whether a change without a closing line was
+committed, and whether the history or the ledger has been put back, cut or lost.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import duckdb
+
+from pipeline.errors import AuditError, StoreDamaged
+from pipeline.files import file_digest
+from pipeline.ledger import DROPPED, KEPT, End, Ledger, Line, mismatch
+from pipeline.store import Store, remove_database, replace_file, transaction
+from schemas.tables import BATCHES, LEDGER_HEAD
+
+_HEAD = f"history.{LEDGER_HEAD.name}"
+
+
+@contextmanager
+def sealed(
+    connection: duckdb.DuckDBPyConnection,
+    store: Store,
+    event: str,
+    facts: Mapping[str, Any],
+    check: Callable[[], None] = lambda: None,
+) -> Iterator[None]:
+    """A transaction on the history, announced in the ledger before and closed after.
+
+    ``facts`` that name a staged file (``batch``, ``run_id`` and its ``sha256``) put it in the
+    place of the batch's file.  ``check`` is called after the commit and raises where what was
+    committed is not there.
+    """
+    head = read_head(connection)
+    ledger = Ledger(store.ledger)
+    entry = ledger.announce(event, head[1] if head else None, facts)
+    with transaction(connection):
+        yield
+        _write_head(connection, entry)
+    if read_head(connection) != (entry["line"], entry["hash"]):
+        raise AuditError(
+            f"{store.history}: did not keep what was committed (line {entry['line']} of the "
+            "ledger); run the same command again"
+        )
+    check()
+    _finish(connection, store, entry)
+
+
+def _finish(connection: duckdb.DuckDBPyConnection, store: Store, entry: Line) -> None:
+    """Do what follows the commit of ``entry``; doing it twice does no harm."""
+    if "sha256" in entry:
+        staged = store.staged(entry["batch"], entry["run_id"])
+        if staged.exists():
+            replace_file(staged, store.batch(entry["batch"]))
+    connection.execute("CHECKPOINT history")
+    Ledger(store.ledger).close(entry, KEPT)
+
+
+def _drop(store: Store, entry: Line) -> None:
+    """Forget a change that was announced and not committed."""
+    if "sha256" in entry:
+        remove_database(store.staged(entry["batch"], entry["run_id"]))
+    Ledger(store.ledger).close(entry, DROPPED)
+
+
+def read_head(connection: duckdb.DuckDBPyConnection) -> tuple[int, str] | None:
+    """Line and digest of the entry that the history is at; None before the first."""
+    there = connection.execute(
+        "SELECT 1 FROM duckdb_tables() WHERE database_name = 'history' AND table_name = ?",
+        [LEDGER_HEAD.name],
+    ).fetchall()
+    rows = connection.execute(f"SELECT line, hash FROM {_HEAD}").fetchall() if there else []
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+def _write_head(connection: duckdb.DuckDBPyConnection, entry: Line) -> None:
+    connection.execute(f"DELETE FROM {_HEAD}")
+    connection.execute(f"INSERT INTO {_HEAD} VALUES (?, ?)", [entry["line"], entry["hash"]])
+
+
+def check_there(store: Store) -> None:
+    """StoreDamaged where a ledger stands without the history that it tells of."""
+    end = Ledger(store.ledger).end()
+    if end is not None and None not in end.heads and not store.history.exists():
+        raise mismatch(Ledger(store.ledger), None)
+
+
+def checked(connection: duckdb.DuckDBPyConnection, store: Store) -> End | None:
+    """The end of the ledger; StoreDamaged where it and the history do not go together.
+
+    A history of before there were ledgers goes with none.
+    """
+    ledger, head = Ledger(store.ledger), read_head(connection)
+    end = ledger.end()
+    if (head[1] if head else None) not in (end.heads if end else (None,)):
+        raise mismatch(ledger, head)
+    return end
+
+
+def settle(connection: duckdb.DuckDBPyConnection, store: Store, end: End | None) -> None:
+    """Close what an interrupted change left open, and begin a ledger where there is none.
+
+    ``end`` is what ``checked`` gave.
+    """
+    head = read_head(connection)
+    if end is not None and end.closing is None:
+        if head and head[1] == end.entry["hash"]:
+            _finish(connection, store, end.entry)
+        else:
+            _drop(store, end.entry)
+    if head is None:
+        with sealed(connection, store, "begin", {"batches": _before(connection, store)}):
+            pass
+
+
+def discard(store: Store, batch: str, run_id: str) -> None:
+    """Remove the staged file of a run, unless an interrupted change may still need it."""
+    if not needed(store, run_id):
+        remove_database(store.staged(batch, run_id))
+
+
+def needed(store: Store, run_id: str) -> bool:
+    """Whether an interrupted change may need the staged file of a run, or nobody knows."""
+    try:
+        end = Ledger(store.ledger).end()
+    except StoreDamaged:
+        return True
+    return end is not None and end.closing is None and end.entry.get("run_id") == run_id
+
+
+def _before(connection: duckdb.DuckDBPyConnection, store: Store) -> list[dict[str, Any]]:
+    """What a history holds that is older than its ledger: nobody can vouch for it."""
+    rows = connection.sql(f"FROM history.{BATCHES.name} ORDER BY batch").to_arrow_table()
+    return [
+        told(row) | {"revision": row["revision"]} | file_of(store, row["batch"])
+        for row in rows.to_pylist()
+    ]
+
+
+def told(row: dict[str, Any]) -> dict[str, Any]:
+    """What the ledger says of an attempt at a batch, from its row of the manifest."""
+    names = ("batch", "status", "run_id", "input_hash", "config_hash", "code_version")
+    return {name: row[name] for name in (*names, "result_hash")}
+
+
+def file_of(store: Store, batch: str) -> dict[str, str]:
+    """The digest of the file that a batch has, if it has one."""
+    path = store.batch(batch)
+    return {"sha256": file_digest(path)} if path.exists() else {}
