@@ -11,7 +11,7 @@ from assets.history import history_assets
 from assets.location import settings_file
 from assets.log import log_asset
 from assets.partitions import batches_of
-from assets.resources import Audit
+from assets.resources import Audit, NothingPassed
 from assets.schedules import audit_job, nightly
 from assets.score_checks import score_checks
 from assets.scores import measures_by_asset, metric_assets
@@ -47,7 +47,10 @@ def _definitions(file: Path) -> dg.Definitions:
         jobs=[job],
         schedules=[nightly(settings, job)],
         sensors=[record_failures],
-        resources={"audit": Audit(settings_file=str(file.absolute()))},
+        resources={
+            "audit": Audit(settings_file=str(file.absolute())),
+            "io_manager": NothingPassed(),
+        },
         executor=dg.in_process_executor,
     )
 

@@ -22,8 +22,9 @@ from assets.stored import stored
 from pipeline.assess import assess
 from pipeline.delivery import deliver
 from pipeline.errors import AuditError
+from pipeline.forget import forget_rows
 from pipeline.history import merge, newest_batch
-from pipeline.publish import VIEWS, publish
+from pipeline.publish import VIEWS, publish, publish_changes
 from pipeline.settings import Settings
 from pipeline.store import store_of
 from schemas.tables import HISTORY
@@ -105,11 +106,14 @@ def history_assets(
                     numbers["gated"] = key in found.gated
                 if found.later:
                     context.log.info(f"assessed anew: {', '.join(found.later)}")
+            forget_rows(audit.settings, context.log.info)
             if DASHBOARD in selected:
                 size = {"bytes": publish(audit.settings, context.log.info).stat().st_size}
                 said[DASHBOARD] = {key: size for key in keys if key not in gone}
             if notify and newest_batch(audit.settings) in keys:
                 deliver(audit.settings, context.log.warning)
+                if DASHBOARD in selected:
+                    publish_changes(audit.settings, context.log.info)
         except AuditError as error:
             raise dg.Failure(str(error)) from None
         for name, by_batch in said.items():

@@ -8,6 +8,7 @@ from assets.left_out import HISTORY_ASSET, left_out, reaches_history, work_id
 from assets.partitions import batches_of, batches_of_run
 from assets.resources import Audit
 from pipeline.batch import attempt, now
+from pipeline.headers import unquoted
 from pipeline.history import record
 from pipeline.settings import Settings
 
@@ -64,5 +65,7 @@ def message_of(steps: Iterable[dg.DagsterEvent], run: dg.DagsterEvent | None) ->
         while error and error.cause:
             error = error.cause
         if error:
-            return error.message.strip()
+            # What other programs say may quote rows; what this one says does not.
+            own = error.message.startswith("pipeline.")
+            return error.message.strip() if own else unquoted(error.message)
     return (run.message if run else None) or "the run failed"

@@ -5,13 +5,14 @@ pages between ``<!-- derived: name -->`` and ``<!-- /derived -->``, and this scr
 ``python docs/build.py`` rewrites the pages; ``--check`` names the stale ones and exits 1.
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 import duckdb
 import numpy as np
@@ -31,9 +32,21 @@ from schemas.stored_log import log_entries, stored_log
 from schemas.tables import BATCH_TABLES, HISTORY_TABLES, bucket_counts
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests"))
+if TYPE_CHECKING:
+    from bad_inputs import Case
+
 PAGES = tuple(
     ROOT / "docs" / f"{name}.md"
-    for name in ("metrics", "tables", "settings", "operations", "evidence")
+    for name in (
+        "metrics",
+        "tables",
+        "settings",
+        "operations",
+        "evidence",
+        "reliability",
+        "bad-inputs",
+    )
 )
 _PART = re.compile(r"(<!-- derived: (?P<name>[\w-]+) -->\n).*?(<!-- /derived -->)", re.DOTALL)
 
@@ -362,6 +375,11 @@ MEANINGS = {
     "limits.rows": "most rows of a batch",
     "limits.groups": "most groups of an attribute",
     "limits.slice_values": "most values of a slice",
+    "limits.list_rows": "most rows of a list",
+    "limits.name_length": "most characters of the name of a group or of a slice's value",
+    "limits.text_bytes": "most bytes of one text file, unpacked where it is packed",
+    "checksums": "whether a file needs the checksum of its sender beside it, in `file.sha256`; one "
+    "that is there must agree in either case",
     "schedule.start": "first day that is a batch",
     "schedule.end": "last day; without it, days go on",
     "schedule.hour": "hour at which Dagster starts the night's run",
@@ -398,6 +416,13 @@ MEANINGS = {
     "comes as JSON on its standard input",
     "notify.webhook": "address that each new alert is posted to, as JSON",
     "notify.timeout_seconds": "seconds that a delivery may take",
+    "privacy.hash_ids": "ids that are replaced by a keyed hash when they are read: `list_id`, "
+    "`item_id`, `query_id`",
+    "privacy.key": "name of the environment variable that holds the key of the hash",
+    "privacy.min_cell": "least queries of a group in a slice whose numbers are published; 0: all",
+    "privacy.keep_rows_days": "days after which rows of a batch are removed from the store; its "
+    "scores and counts stay",
+    "privacy.show_values": "whether messages may show values of ids, names and texts of the logs",
     "memory_limit": "memory that a run may take for its data, like `8GB`, or `50%` of the "
     "machine; `--jobs` share it",
     "threads": "threads that a run may take; `--jobs` share them",
@@ -456,7 +481,7 @@ def settings() -> str:
                 _kind(field),
                 _default(name, field),
                 MEANINGS[name],
-                changes.get(name.split(".")[0], ""),
+                changes.get(name, changes.get(name.split(".")[0], "")),
             )
         )
     return grid(("setting", "values", "default", "meaning", "changes"), rows)
@@ -464,7 +489,9 @@ def settings() -> str:
 
 def _changes() -> dict[str, str]:
     """Whether changing a setting means counting rows again, or scoring counts again."""
-    return dict.fromkeys(DECIDE_ROWS, "rows") | dict.fromkeys(DECIDE_SCORES, "scores")
+    # Ids that are hashed otherwise are other rows.
+    rows = dict.fromkeys((*DECIDE_ROWS, "privacy.hash_ids"), "rows")
+    return rows | dict.fromkeys(DECIDE_SCORES, "scores")
 
 
 def _kind(field: FieldInfo) -> str:
@@ -504,6 +531,40 @@ def _default(name: str, field: FieldInfo) -> str:
     return code(text_of(value) if isinstance(value, bool | int | float) else value)
 
 
+# -- what was tried
+
+
+def bad_inputs() -> str:
+    """One line per delivery that the tests make, and what becomes of it."""
+    from bad_inputs import CASES
+
+    return grid(("delivery", "outcome"), ((case.name, _outcome(case)) for case in CASES))
+
+
+def _outcome(case: "Case") -> str:
+    if case.status == "done":
+        return f"its list is dropped: {codes(sorted(case.rules))}" if case.rules else "accepted"
+    said = "; ".join(map(code, case.said))
+    return f"{case.status.replace('_', ' ')}: {said}"
+
+
+def crashes() -> str:
+    """One line per way in which a store was harmed, with how often, by version of DuckDB."""
+    record = json.loads((ROOT / "tests" / "crashes.json").read_text("utf-8"))
+    versions = sorted(record, reverse=True)
+    kinds = list(dict.fromkeys(kind for each in versions for kind in record[each]["kinds"]))
+    rows = [
+        (kind, *(f"{record[each]['kinds'].get(kind, 0):,}" for each in versions)) for kind in kinds
+    ]
+    rows.append(
+        (
+            "**lost, torn, or wrong in silence**",
+            *(f"**{record[each]['problems']:,}**" for each in versions),
+        )
+    )
+    return grid(("harm", *(f"DuckDB {each}" for each in versions)), rows)
+
+
 # -- pages
 
 PARTS: dict[str, Callable[[], str]] = {
@@ -519,6 +580,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "views": views,
     "rules": rules,
     "settings": settings,
+    "bad-inputs": bad_inputs,
+    "crashes": crashes,
 }
 
 

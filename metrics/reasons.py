@@ -45,6 +45,7 @@ class Reason(Coded):
     CATALOGUE_MISSING = "catalogue_missing", "no item table gives the groups' sizes"
     TARGET_MISSING = "target_missing", "no target shares are set for the attribute"
     NOT_COUNTED = "not_counted", "the stored counts lack what this metric needs"
+    SUPPRESSED = "suppressed", "numbers about too few people or queries are not told"
 
 
 BELOW_ALL = frozenset({Reason.NOT_ON_TOP})

@@ -10,7 +10,8 @@ from pipeline.assessing.stored import read_rows
 from pipeline.batch import now
 from pipeline.errors import AuditError, several
 from pipeline.history import due_again, has_table, open_history
-from pipeline.sealing import sealed
+from pipeline.privacy.shown import Shown
+from pipeline.sealing import has_history, sealed
 from pipeline.settings import Settings, check_batch_key
 from pipeline.store import Tell, store_of
 from schemas.assessments import (
@@ -29,15 +30,24 @@ _SHORTEST_ID = 4
 
 
 def _rows(
-    settings: Settings, table: Table, where: str = "true", values: Sequence[object] = ()
+    settings: Settings,
+    table: Table,
+    where: str = "true",
+    values: Sequence[object] = (),
+    *,
+    untold: bool = False,
 ) -> list[Row]:
-    """Rows of a table of the history; none where there is no history, or an older one."""
-    if not store_of(settings).history.exists():
+    """Rows of a table of the history; none where there is no history, or an older one.
+
+    ``untold``: also what ``privacy.min_cell`` keeps back.
+    """
+    if not has_history(store_of(settings)):
         return []
     with open_history(settings, read_only=True) as connection:
         if not has_table(connection, table):
             return []
-        return read_rows(connection, table, where, values)
+        source = None if untold else Shown(connection, settings).table(table)
+        return read_rows(connection, table, where, values, source)
 
 
 def alerts(
@@ -69,7 +79,8 @@ def _words(row: Row) -> tuple[str, ...]:
 
 def gated_batches(settings: Settings, batches: Sequence[str]) -> list[str]:
     """Those of ``batches`` that a gate keeps from being judged, in key order."""
-    rows = _rows(settings, GATES, "NOT passed AND list_contains(?, batch)", [list(batches)])
+    where = "NOT passed AND list_contains(?, batch)"
+    rows = _rows(settings, GATES, where, [list(batches)], untold=True)
     return sorted({row["batch"] for row in rows})
 
 
@@ -115,7 +126,7 @@ def act(
 
 
 def _existing(settings: Settings, waiting: Tell | None) -> Any:
-    if not store_of(settings).history.exists():
+    if not has_history(store_of(settings)):
         raise AuditError("there is no history yet; run a batch first")
     return open_history(settings, waiting=waiting)
 

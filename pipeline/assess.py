@@ -30,9 +30,10 @@ from pipeline.assessing.rows import (
 )
 from pipeline.assessing.stored import TOUCHED, read_stored
 from pipeline.batch import now
-from pipeline.history import HISTORY_DATABASE, has_table, open_history
+from pipeline.history import has_table, open_history
+from pipeline.sealing import has_history, sealed
 from pipeline.settings import Settings
-from pipeline.store import Tell, store_of, transaction
+from pipeline.store import Tell, store_of
 from schemas.assessments import ALERT_BATCHES, ALERTS, ASSESSMENTS, CHANGE_POINTS, GATES, TRENDS
 from schemas.columns import Table
 
@@ -68,7 +69,7 @@ def assess(
     Looks at ``batches``, at whatever is not up to date for another reason, and at all later
     batches; writes only what differs.  New alerts that ``notify`` does not name are never sent.
     """
-    if not store_of(settings).history.exists() or not (batches or due(settings)):
+    if not has_history(store_of(settings)) or not (batches or due(settings)):
         return Assessed()
     with open_history(settings, waiting=waiting) as connection:
         every = _batches(connection)
@@ -82,7 +83,7 @@ def assess(
 
 def due(settings: Settings) -> bool:
     """Whether any batch was not assessed, or has to be assessed again; only reads."""
-    if not store_of(settings).history.exists():
+    if not has_history(store_of(settings)):
         return False
     with open_history(settings, read_only=True) as connection:
         if not has_table(connection, ASSESSMENTS):
@@ -130,13 +131,12 @@ def _assessed(
     due = [batch for batch in every[at:] if not standing.get(batch)]
     changed = bool(wrong or gone or new or any(change.which for change in changes))
     if changed or due:
-        with transaction(connection):
+        with sealed(connection, store_of(settings), "assess", {"batches": due}):
             for change in changes:
                 replace(connection, change.table, change.rows, change.by, change.which)
             write_statuses(connection, found.reasons, wrong)
             write_markers(connection, gone, new)
             _note(connection, due)
-        connection.execute(f"CHECKPOINT {HISTORY_DATABASE}")
     touched = wrong.union(*(change.which for change in changes if change.table in _BY_BATCH))
     later = (touched & standing.keys()) - set(asked)
     gated = tuple(batch for batch, reason in found.reasons.items() if reason)

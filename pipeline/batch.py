@@ -24,8 +24,9 @@ from pipeline.files import batch_files, file_digest, input_hash, items_path
 from pipeline.ingest import BatchRefused, Ingested, ingest
 from pipeline.measure import measure
 from pipeline.memory import peak_memory, watch_memory
+from pipeline.privacy.ids import check_key
 from pipeline.readers import open_sources
-from pipeline.results import result_hash
+from pipeline.results import result_hash, rows_of_file
 from pipeline.sealing import needed
 from pipeline.settings import Settings, check_batch_key, hash_of
 from pipeline.store import (
@@ -177,6 +178,7 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
     Attempted carries the manifest row when there are no rows or they are refused; rejected rows
     of a refused batch are kept in the store's ``refused`` folder.
     """
+    check_key(settings)
     started = now()
     watch_memory(f"{batch} {run_id}")
     store = store_of(settings)
@@ -193,7 +195,12 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
             items = tables[0] if tables else None
             digest = input_hash(source.sha256 for source in (*sources, *tables))
             attach(connection, staged, DATABASE)
-            ingested = ingest(connection, settings, sources, items, DATABASE)
+            try:
+                ingested = ingest(connection, settings, sources, items, DATABASE)
+            except BatchRefused:
+                # What was rejected is kept, in a file without a write-ahead log.
+                connection.execute(f"CHECKPOINT {DATABASE}")
+                raise
             row = attempt(settings, batch, run_id, started, ingested=ingested, digest=digest)
             with transaction(connection):
                 write_info(connection, row)
@@ -276,7 +283,7 @@ def score_batch(
                 row
                 | _origin(connection, settings, stamp)
                 | _more_memory(row)
-                | {"result_hash": result_hash(connection, DATABASE)}
+                | {"result_hash": result_hash(connection, *rows_of_file(DATABASE))}
                 | {"run_id": run_id, "finished_at": now()},
             )
     return scores

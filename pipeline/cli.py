@@ -10,6 +10,7 @@ from pipeline.cli_compare import compare
 from pipeline.cli_explain import explain
 from pipeline.cli_files import check, metrics, score
 from pipeline.cli_generate import generate
+from pipeline.cli_integrity import backup, rebuild, restore, verify
 from pipeline.cli_store import backfill, history, publish, run
 
 
@@ -46,6 +47,10 @@ for command in (
     mark,
     assess,
     publish,
+    verify,
+    rebuild,
+    backup,
+    restore,
     score,
     check,
     compare,

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -26,13 +26,23 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, **kwargs: Any) -> None:
         from pipeline.errors import AuditError
 
+        def told(text: str, code: int) -> NoReturn:
+            click.echo(f"rankaudit: {safe(text)}", err=True)
+            if kwargs.get("as_json"):
+                click.echo(json.dumps({"error": text, "exit_code": code}))
+            sys.exit(code)
+
         try:
+            _check_texts(kwargs)
             command(*args, **kwargs)
         except AuditError as error:
-            click.echo(f"rankaudit: {safe(str(error))}", err=True)
-            if kwargs.get("as_json"):
-                click.echo(json.dumps({"error": str(error), "exit_code": error.exit_code}))
-            sys.exit(error.exit_code)
+            told(str(error), error.exit_code)
+        except OSError as error:
+            # A disk that is full or gone, a name that is too long, a file that is not ours.
+            if error.strerror is None:
+                raise
+            where = "" if error.filename is None else f"{error.filename}: "
+            told(f"{where}{error.strerror.lower()}", AuditError.exit_code)
         except KeyboardInterrupt:
             _interrupted()
         except RuntimeError as error:
@@ -42,6 +52,18 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
             _interrupted()
 
     return run
+
+
+def _check_texts(given: dict[str, Any]) -> None:
+    """SettingsError where an option is no text: bytes that are no UTF-8 come as half characters."""
+    from pipeline.errors import SettingsError
+    from pipeline.files import is_text
+
+    for option in click.get_current_context().command.params:
+        value = given.get(option.name or "")
+        said = value if isinstance(value, tuple) else (value,)
+        if not all(is_text(each) for each in said if isinstance(each, str)):
+            raise SettingsError(f"{option.opts[0]}: must be UTF-8")
 
 
 def _interrupted() -> None:

@@ -67,7 +67,7 @@ def _print_parts(out: "Console", way: str, found: "Split") -> None:
 
     out.print(f"\n[bold]By {printable(way)}[/]: what each adds to mix and to treatment")
     table = Table(box=None, pad_edge=False)
-    table.add_column(way, overflow="fold")
+    table.add_column(printable(way), overflow="fold")
     for name in ("lists A", "lists B", "score A", "score B", "mix", "treatment"):
         table.add_column(name, justify="right", no_wrap=True)
     show = signed(found)

@@ -15,6 +15,9 @@ _ATTRIBUTE = click.option(
     "--attribute", "attributes", multiple=True, help="Attribute column; 'a*b' for both at once."
 )
 _SLICE = click.option("--slice", "slices", multiple=True, help="Slice column.")
+_SHOW = click.option(
+    "--show-values", is_flag=True, help="Quote values that break a rule, ids and texts too."
+)
 
 
 def _file_settings(
@@ -23,6 +26,8 @@ def _file_settings(
     items: Path | None,
     attributes: tuple[str, ...],
     slices: tuple[str, ...],
+    *,
+    show_values: bool,
     **more: Any,
 ) -> tuple[Any, Path | None]:
     """Settings for files that are no batch: those of a file, changed by what is asked for.
@@ -45,12 +50,16 @@ def _file_settings(
                 raise SettingsError(f"items: {named}: name the table of these files with --items")
             items = settings.path(named)
     _readable(files, items)
+    if show_values:
+        base["privacy"] = {**base.get("privacy", {}), "show_values": True}
     if slices:
         base["slices"] = list(slices)
     if attributes:
         base["attributes"] = [each.split("*") if "*" in each else each for each in attributes]
     elif "attributes" not in base:
-        base["attributes"] = guess_attributes(files, items, base.get("slices", ()))
+        base["attributes"] = guess_attributes(
+            files, items, base.get("slices", ()), show_values=show_values
+        )
     return settings_from({**base, **more}, folder=Path()), items
 
 
@@ -71,6 +80,7 @@ def _file_settings(
     help="What group sizes count: rows, or items of the item table.",
 )
 @click.option("--intervals", is_flag=True, help="Say how sure each number is.")
+@_SHOW
 @CONFIG
 @JSON
 @QUIET
@@ -86,6 +96,7 @@ def score(
     decay: float | None,
     denominator: str | None,
     intervals: bool,
+    show_values: bool,
     config: Path | None,
     as_json: bool,
     quiet: bool,
@@ -105,7 +116,9 @@ def score(
     more: dict[str, Any] = {"metrics": labels}
     if not intervals:
         more["evidence"] = NO_EVIDENCE
-    settings, items = _file_settings(config, files, items, attributes, slices, **more)
+    settings, items = _file_settings(
+        config, files, items, attributes, slices, show_values=show_values, **more
+    )
     found = score_files(settings, list(files), items)
     document = as_document(found)
     if as_json:
@@ -122,11 +135,17 @@ def score(
 
 
 def _readable(files: tuple[Path, ...], items: Path | None) -> None:
-    from pipeline.errors import SettingsError
+    from pipeline.errors import SettingsError, several
+    from pipeline.files import FileProblem, regular
 
-    missing = [path for path in (*files, *([items] if items else [])) if not path.is_file()]
-    if missing:
-        raise SettingsError("no such file: " + ", ".join(map(str, missing)))
+    problems = []
+    for path in (*files, *([items] if items else [])):
+        try:
+            regular(path)
+        except FileProblem as problem:
+            problems.append(f"{path}: {problem}")
+    if problems:
+        raise SettingsError(several("files that cannot be read", problems))
 
 
 @click.command()
@@ -134,6 +153,7 @@ def _readable(files: tuple[Path, ...], items: Path | None) -> None:
 @_ITEMS
 @_ATTRIBUTE
 @_SLICE
+@_SHOW
 @CONFIG
 @JSON
 @QUIET
@@ -143,6 +163,7 @@ def check(
     items: Path | None,
     attributes: tuple[str, ...],
     slices: tuple[str, ...],
+    show_values: bool,
     config: Path | None,
     as_json: bool,
     quiet: bool,
@@ -154,7 +175,13 @@ def check(
     from pipeline.rejects import counted, rule_lines
 
     settings, items = _file_settings(
-        config, files, items, attributes, slices, rejects={"max_rejected_share": 1.0}
+        config,
+        files,
+        items,
+        attributes,
+        slices,
+        show_values=show_values,
+        rejects={"max_rejected_share": 1.0},
     )
     try:
         found = check_files(settings, list(files), items)

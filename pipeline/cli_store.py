@@ -37,11 +37,11 @@ _MOST_LINES = 400
 def _noticed(settings: Any, batches: list[str]) -> dict[str, int]:
     """How many findings of each kind that --fail-on knows there are in ``batches``."""
     from pipeline.alerts import alerts, gated_batches
-    from pipeline.history import breaches
+    from pipeline.history import verdicts
 
     seen = alerts(settings, batches=batches)
     return {
-        "breach": len(breaches(settings, batches)),
+        "breach": verdicts(settings, batches).get("breach", 0),
         "shift": sum(row["kind"] == "shift" for row in seen),
         "gate": len(gated_batches(settings, batches)),
     }
@@ -91,21 +91,21 @@ def run(
     from pipeline import summary
     from pipeline.alerts import alerts
     from pipeline.delivery import deliver
+    from pipeline.forget import forget_rows
     from pipeline.history import breaches, newest_batch, verdicts
-    from pipeline.publish import publish
+    from pipeline.publish import publish_changes
     from pipeline.run import run_batch
-    from pipeline.store import store_of
 
     out = summary.console(quiet=quiet)
     tell = summary.telling(quiet=quiet)
     outcome = run_batch(
         settings, batch, force=force, from_counts=from_counts, notify=notify, waiting=tell
     )
-    current = outcome.status == "unchanged" and not outcome.assessed
-    if not current or not store_of(settings).dashboard.exists():
-        publish(settings, tell)
+    forget_rows(settings, tell)
+    publish_changes(settings, tell)
     if notify and batch == newest_batch(settings):
         deliver(settings, tell)
+        publish_changes(settings, tell)
     found = breaches(settings, [batch])
     if outcome.status in ("no_data", "refused", "failed"):
         click.echo(f"rankaudit: {safe(f'{batch}: {outcome.message}')}", err=True)
@@ -292,9 +292,10 @@ def publish(config: Path | None, quiet: bool) -> None:
     """Replace the dashboard copy by the history as it stands."""
     settings = settings_of(config)
     from pipeline.publish import publish as write
+    from pipeline.sealing import has_history
     from pipeline.store import store_of
 
-    if not store_of(settings).history.exists():
+    if not has_history(store_of(settings)):
         raise NoData("there is no history yet; run a batch first")
     path = write(settings)
     if not quiet:

@@ -7,8 +7,10 @@ from typing import Any
 from pipeline.assessing.stored import read_rows
 from pipeline.batch import now
 from pipeline.history import has_table, open_history
+from pipeline.privacy.shown import Shown
+from pipeline.sealing import has_history, sealed
 from pipeline.settings import Settings
-from pipeline.store import Tell, first_line, store_of, transaction
+from pipeline.store import Tell, first_line, store_of
 from schemas.assessments import ALERTS
 
 Row = dict[str, Any]
@@ -43,7 +45,10 @@ def deliver(settings: Settings, warn: Tell | None = None) -> int:
             continue
         sent.append(alert["alert"])
     if sent:
-        with open_history(settings, waiting=warn) as connection, transaction(connection):
+        with (
+            open_history(settings, waiting=warn) as connection,
+            sealed(connection, store_of(settings), "notify", {"alerts": sent}),
+        ):
             connection.execute(
                 "UPDATE history.alerts SET notified_at = ? WHERE list_contains(?, alert)",
                 [now(), sent],
@@ -56,12 +61,13 @@ class _Failed(Exception):
 
 
 def _pending(settings: Settings) -> list[Row]:
-    if not store_of(settings).history.exists():
+    if not has_history(store_of(settings)):
         return []
     with open_history(settings, read_only=True) as connection:
         if not has_table(connection, ALERTS):
             return []
-        found = read_rows(connection, ALERTS, _PENDING, [now()])
+        told = Shown(connection, settings).table(ALERTS)
+        found = read_rows(connection, ALERTS, _PENDING, [now()], told)
     return sorted(found, key=lambda row: (row["opened"], row["slice"] != "all"))
 
 

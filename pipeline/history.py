@@ -11,7 +11,9 @@ from metrics import METRICS, WHOLE
 from pipeline.batch import DATABASE, info, now
 from pipeline.errors import AuditError
 from pipeline.files import file_digest
-from pipeline.sealing import check_there, checked, discard, sealed, settle, told
+from pipeline.ledger import WITHOUT_ROWS
+from pipeline.privacy.shown import Shown
+from pipeline.sealing import checked, discard, file_of, has_history, sealed, settle, told
 from pipeline.settings import Settings
 from pipeline.store import Tell, attach, create, store_of, transaction, working
 from schemas.assessments import ASSESSMENTS, GATES
@@ -53,21 +55,36 @@ def open_history(
     """
     store = store_of(settings)
     store.make()
-    check_there(store)
+    has_history(store)
     with working(settings, [store.root]) as connection:
-        attach(
-            connection,
-            store.history,
-            HISTORY_DATABASE,
-            read_only=read_only,
-            patience=settings.busy_seconds,
-            waiting=waiting,
-        )
+        _attach(connection, settings, read_only=read_only, waiting=waiting)
+        if read_only and not has_table(connection, BATCHES):
+            # Whoever made the file was killed before it held anything.
+            connection.execute(f"DETACH {HISTORY_DATABASE}")
+            read_only = False
+            _attach(connection, settings, read_only=read_only, waiting=waiting)
         end = checked(connection, store)
         if not read_only:
             create_missing(connection)
             settle(connection, store, end)
         yield connection
+
+
+def _attach(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    *,
+    read_only: bool,
+    waiting: Tell | None,
+) -> None:
+    attach(
+        connection,
+        store_of(settings).history,
+        HISTORY_DATABASE,
+        read_only=read_only,
+        patience=settings.busy_seconds,
+        waiting=waiting,
+    )
 
 
 def has_table(connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
@@ -91,11 +108,12 @@ def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
         [HISTORY_DATABASE],
     ).fetchall():
         there.setdefault(table, set()).add(column)
+    missing = [table for table in HISTORY_TABLES if table.name not in there]
+    if missing:
+        with transaction(connection):
+            create(connection, HISTORY_DATABASE, *missing)
     for wanted in HISTORY_TABLES:
-        if wanted.name not in there:
-            create(connection, HISTORY_DATABASE, wanted)
-            continue
-        for added in wanted.columns:
+        for added in () if wanted in missing else wanted.columns:
             if added.name not in there[wanted.name]:
                 with transaction(connection):
                     connection.execute(
@@ -120,7 +138,7 @@ def manifest(settings: Settings) -> Manifest:
 
     With its ``breaches``, and whether a gate keeps it from being judged: ``gated``.
     """
-    if not store_of(settings).history.exists():
+    if not has_history(store_of(settings)):
         return {}
     with open_history(settings, read_only=True) as connection:
         failed = "SELECT NULL AS batch"
@@ -153,7 +171,8 @@ def same_result(row: dict[str, Any] | None, other: dict[str, Any]) -> bool:
     )
 
 
-def _write_manifest(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
+def write_manifest(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
+    """Put ``row`` in the place of the batch's row of the manifest, within a transaction."""
     connection.execute(f"DELETE FROM {HISTORY_DATABASE}.batches WHERE batch = ?", [row["batch"]])
     marks = ", ".join("?" for _ in BATCHES.names)
     connection.execute(
@@ -170,10 +189,10 @@ def record(settings: Settings, row: dict[str, Any], waiting: Tell | None = None)
     with open_history(settings, waiting=waiting) as connection:
         before = _current(connection, row["batch"])
         revision = before["revision"] if before else 0
-        if not (revision and row["status"] == "no_data"):
-            said = told(row) | {"revision": revision}
-            with sealed(connection, store_of(settings), "note", said):
-                _write_manifest(connection, {**row, "revision": revision})
+        if not (revision and row["status"] == "no_data" and not row["input_hash"]):
+            row = {**row, "revision": revision}
+            with sealed(connection, store_of(settings), "note", told(row)):
+                write_manifest(connection, row)
     return int(revision)
 
 
@@ -193,7 +212,7 @@ def merge(
     store = store_of(settings)
     path = store.current(batch, run_id)
     try:
-        file = {"batch": batch, "run_id": run_id, "sha256": file_digest(path)}
+        file = {"batch": batch, "staged": run_id, "sha256": file_digest(path)}
         with open_history(settings, waiting=waiting) as connection:
             attach(connection, path, DATABASE, read_only=True, patience=settings.busy_seconds)
             new, before = info(connection), _current(connection, batch)
@@ -205,7 +224,7 @@ def merge(
                         pass
                 return Merged(revision, changed=False, scores=scores)
             row = {**new, "revision": revision + 1}
-            facts = {**told(row), "revision": row["revision"], **file}
+            facts = {**told(row), **file}
             with sealed(
                 connection,
                 store,
@@ -214,37 +233,53 @@ def merge(
                 lambda: _read_back(connection, batch, new["run_id"], scores),
             ):
                 _supersede(connection, batch)
-                for table in HISTORY:
-                    _replace(
-                        connection, batch, table.name, f"SELECT *, {_added(table, revision + 1)}"
-                    )
-                for table in COUNTS_OF_HISTORY:
-                    _replace(connection, batch, table.name, "SELECT *, ? AS batch", batch)
-                _write_manifest(connection, row)
+                put(connection, row)
                 due_again(connection, "batch = ?", batch)
         return Merged(revision + 1, changed=True, scores=scores)
     finally:
         discard(store, batch, run_id)
 
 
-def place(settings: Settings, batch: str, run_id: str, *, waiting: Tell | None = None) -> None:
+def place(
+    settings: Settings,
+    batch: str,
+    run_id: str,
+    *,
+    instead_of: str | None = None,
+    without_rows: bool = False,
+    waiting: Tell | None = None,
+) -> None:
     """Put the staged file of a run in the place of the batch's file; the history stays as it is.
 
-    For runs that stop short of the history: a later one goes on with the file.
+    For runs that stop short of the history: a later one goes on with the file.  ``instead_of`` is
+    the digest of the only file that it may replace.
     """
     store = store_of(settings)
     staged = store.staged(batch, run_id)
     if not staged.exists():
         return
     try:
-        file = {"batch": batch, "run_id": run_id, "sha256": file_digest(staged)}
-        with (
-            open_history(settings, waiting=waiting) as connection,
-            sealed(connection, store, "file", file),
-        ):
-            pass
+        file = {"batch": batch, "staged": run_id, "sha256": file_digest(staged)}
+        with open_history(settings, waiting=waiting) as connection:
+            if instead_of in (None, file_of(store, batch).get("sha256")):
+                facts = {**file, WITHOUT_ROWS: without_rows}
+                with sealed(connection, store, "file", facts):
+                    pass
     finally:
         discard(store, batch, run_id)
+
+
+def put(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
+    """Put scores, counts and manifest ``row`` of the attached batch file into the history.
+
+    Within a transaction; nothing else of the batch is current then.
+    """
+    batch = row["batch"]
+    for table in HISTORY:
+        _replace(connection, batch, table.name, f"SELECT *, {_added(table, row['revision'])}")
+    for table in COUNTS_OF_HISTORY:
+        _replace(connection, batch, table.name, "SELECT *, ? AS batch", batch)
+    write_manifest(connection, row)
 
 
 def _supersede(connection: duckdb.DuckDBPyConnection, batch: str) -> None:
@@ -302,9 +337,9 @@ def labelled(settings: Settings, where: str = "true", values: Sequence[Any] = ()
     """Current scores with their label, filtered by a SQL condition on bound values.
 
     Whole batches come before slices.  Read from the history itself, so that a run sees what it
-    has just merged.
+    has just merged; what is about too few is left out or told without numbers.
     """
-    if not store_of(settings).history.exists():
+    if not has_history(store_of(settings)):
         return []
     with open_history(settings, read_only=True) as connection:
         # A history that was not written to since an upgrade lacks what is new.
@@ -316,7 +351,7 @@ def labelled(settings: Settings, where: str = "true", values: Sequence[Any] = ()
         )
         found = connection.sql(
             f"SELECT *{absent}, {LABEL} AS label "
-            f"FROM {HISTORY_DATABASE}.fairness_history WHERE {where} "
+            f"FROM {Shown(connection, settings).table(FAIRNESS_HISTORY)} WHERE {where} "
             "ORDER BY slice <> 'all', batch, slice, slice_value, attribute, "
             "list_position(?, regexp_extract(metric, '^[A-Za-z0-9]+')), metric, "
             "list_position(?, aggregation)",
@@ -330,7 +365,7 @@ def labelled(settings: Settings, where: str = "true", values: Sequence[Any] = ()
 
 
 def breaches(settings: Settings, batches: Sequence[str]) -> list[Row]:
-    """Scores of ``batches`` that are beyond their threshold, whole batches before slices."""
+    """Scores of ``batches`` that are beyond their threshold and may be told; slices come last."""
     return labelled(settings, "status = 'breach' AND list_contains(?, batch)", [list(batches)])
 
 
@@ -339,7 +374,7 @@ def verdicts(settings: Settings, batches: Sequence[str]) -> dict[str, int]:
 
     Small slices lack groups every day, which is no news.
     """
-    if not store_of(settings).history.exists():
+    if not has_history(store_of(settings)):
         return {}
     with open_history(settings, read_only=True) as connection:
         rows = connection.execute(

@@ -14,7 +14,8 @@ import duckdb
 from metrics import UNKNOWN
 from pipeline.errors import DataRefused, NoData, several
 from pipeline.gate import Repeated, RowsMissing, gate
-from pipeline.layouts import Layout, layout, log_layouts, misspelt
+from pipeline.layouts import Layout, layout, log_layouts, misspelt, nested_columns
+from pipeline.privacy.ids import hash_with_key
 from pipeline.readers import Source
 from pipeline.rejects import (
     RuleCount,
@@ -28,7 +29,7 @@ from pipeline.settings import JOIN, Settings
 from pipeline.staging import Reading, blamed, group_of, open_delivered, read_items, stage
 from pipeline.store import create, transaction
 from pipeline.storing import clean_part, judged_part, store
-from pipeline.survey import NOT_BINARY, SUSPECTS, Surveyed, survey, surveyed, suspect
+from pipeline.survey import NOT_BINARY, SUSPECTS, Surveyed, survey, surveyed, suspect, too_long
 from pipeline.whole_lists import ListsApart
 from schemas.columns import internal, literal
 from schemas.rules import LOGGED, RANK
@@ -83,6 +84,7 @@ def ingest(
     DataRefused if the files break the contract as a whole or too many rows do; NoData if there
     are no rows.  Rejected rows are written in either case.
     """
+    hash_with_key(connection, settings)
     item_layout = _item_layout(items, settings) if items else None
     from_items = list(item_layout.found)[1:] if item_layout else []
     layouts = log_layouts(sources, settings, from_items)
@@ -113,6 +115,14 @@ def _ingested(
 ) -> Ingested:
     """``found`` with what became of the rows of ``delivered``."""
     survey(reading)
+    most = reading.settings.limits.list_rows
+    if found.rows_read > most:
+        lists, longest = too_long(reading, most)
+        if lists:
+            raise DataRefused(
+                f"{counted(lists, 'list')} of more than {counted(most, 'row')}, the longest of "
+                f"{longest:,} (limits.list_rows in the settings)"
+            )
     clean = _store_clean(reading, supplied)
     found = replace(
         found, rows_accepted=clean.rows, lists=clean.lists, graded_rows=clean.graded_rows
@@ -131,6 +141,8 @@ def _item_layout(items: Source, settings: Settings) -> Layout:
     found = layout(items, settings, ["item_id", *settings.attribute_columns])
     if "item_id" not in found.found:
         raise DataRefused(f"{items.shown}: no column 'item_id', which joins items to the log")
+    if nested := nested_columns(items, found):
+        raise DataRefused(several("columns cannot be read", nested))
     return found
 
 
@@ -237,10 +249,11 @@ def _within_limits(reading: Reading, found: Ingested) -> Ingested:
     )
     for attribute in settings.attributes:
         name, group = JOIN.join(attribute), group_of(attribute, internal)
-        ((missing, groups),) = reading.rows(
+        ((missing, groups, longest),) = reading.rows(
             f"SELECT coalesce(sum(rows) FILTER ({group} = {literal(UNKNOWN)}), 0)::BIGINT, "
-            f"count(DISTINCT {group}) FROM {cells}"
+            f"count(DISTINCT {group}), max(length({group})) FROM {cells}"
         )
+        problems += _long_names(settings, name, longest)
         unknown[name] = missing
         share = missing / found.rows_accepted
         if share > settings.unknown_group.max_share:
@@ -251,11 +264,20 @@ def _within_limits(reading: Reading, found: Ingested) -> Ingested:
         if groups > settings.limits.groups:
             problems.append(f"{name}: {groups:,} groups (limits.groups)")
     for name in settings.slices:
-        ((values,),) = reading.rows(
-            f"SELECT count(DISTINCT {internal(name)}) FROM {reading.database}.log_lists"
+        ((values, longest),) = reading.rows(
+            f"SELECT count(DISTINCT {internal(name)}), max(length({internal(name)})) "
+            f"FROM {reading.database}.log_lists"
         )
+        problems += _long_names(settings, name, longest)
         if values > settings.limits.slice_values:
             problems.append(f"{name}: {values:,} values (limits.slice_values)")
     if problems:
         raise DataRefused(several("the batch is refused", problems))
     return replace(found, unknown_rows=unknown)
+
+
+def _long_names(settings: Settings, column: str, longest: int) -> list[str]:
+    """A group or a slice with a name of thousands of characters is some other text."""
+    if longest <= settings.limits.name_length:
+        return []
+    return [f"{column}: a value of {longest:,} characters (limits.name_length)"]

@@ -1,13 +1,19 @@
 """Which column of a delivered file holds what: names of the contract to names in the file."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from pipeline.errors import DataRefused, several
+from pipeline.headers import known_names
 from pipeline.readers import Source
 from pipeline.settings import Settings
 from schemas.rules import LOGGED, REQUIRED
+
+_NAMED = 20
+_LONGEST_NAME = 60
+_NESTED = ("STRUCT(", "MAP(", "UNION(", "VARIANT", "]")
+"""What the types of columns begin or end with that hold more than one value in a row."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,7 @@ def log_layouts(
     supplied = set(from_items)
     layouts = []
     problems = []
+    nested: list[str] = []
     for source in sources:
         here = layout(source, settings, [*logged, *settings.slices, *settings.attribute_columns])
         missing = [
@@ -57,7 +64,8 @@ def log_layouts(
             missing.append("rank")
         missing += [name for name in settings.columns if name in logged and name not in here.found]
         for name in dict.fromkeys(missing):
-            problems.append(f"{source.shown}: {_absent(name, here, settings)}")
+            problems.append(f"{source.shown}: {_absent(name, here, source, settings)}")
+        nested += nested_columns(source, here)
         layouts.append(here)
     held = [frozenset(each.found) for each in layouts]
     if not problems and len(set(held)) > 1:
@@ -67,11 +75,23 @@ def log_layouts(
         )
     if problems:
         advice = "columns: in the settings maps names of the contract to names in the log."
-        raise DataRefused(several("the log lacks columns", problems, advice))
+        raise DataRefused(several("the log lacks columns", [*problems, *nested], advice))
+    if nested:
+        raise DataRefused(several("columns cannot be read", nested))
     return layouts
 
 
-def _absent(name: str, here: Layout, settings: Settings) -> str:
+def nested_columns(source: Source, here: Layout) -> list[str]:
+    """What is wrong with columns of which one row holds many values."""
+    return [
+        f"{source.shown}: {name} is nested; write one text or number in each row"
+        for name, delivered in here.found.items()
+        if source.columns[delivered].startswith(_NESTED[:-1])
+        or source.columns[delivered].endswith(_NESTED[-1])
+    ]
+
+
+def _absent(name: str, here: Layout, source: Source, settings: Settings) -> str:
     delivered = settings.columns.get(name, name)
     text = f"no column {delivered!r}"
     if delivered != name:
@@ -80,7 +100,24 @@ def _absent(name: str, here: Layout, settings: Settings) -> str:
     near = get_close_matches(delivered.casefold(), folded, n=1)
     if near:
         return f"{text}; did you mean {folded[near[0]]!r}?"
-    return f"{text}; the file has {', '.join(map(repr, here.columns))}"
+    there = listed(source, here.columns, settings)
+    return f"{text}; the file has {there}" if there else text
+
+
+def listed(source: Source, names: Sequence[str], settings: Settings) -> str:
+    """Names of columns of a text file or a table, cut where there are many, or where one is long.
+
+    Empty where none of the file's names is known: what was taken for them may well be a row.
+    """
+    told = settings.privacy.show_values or source.format not in ("csv", "jsonl")
+    if not told and not known_names(settings) & set(source.columns):
+        return ""
+    said = [
+        repr(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "...")
+        for name in names[:_NAMED]
+    ]
+    more = [f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
+    return ", ".join([*said, *more])
 
 
 def misspelt(here: Layout, wanted: Iterable[str]) -> list[tuple[str, str]]:

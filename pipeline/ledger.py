@@ -13,26 +13,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from pipeline.durable import sync_folder
 from pipeline.errors import AuditError, StoreDamaged
-from pipeline.store import sync_folder
 
 Line = dict[str, Any]
 KEPT, DROPPED = "kept", "dropped"
 _CLOSINGS = (KEPT, DROPPED)
+WITHOUT_ROWS = "without_rows"
+"""What entries say of a batch file whose rows were removed."""
 _BLOCK = 1 << 16
 
 
 def digest(line: Line) -> str:
     """SHA-256 of a line without its own ``hash``, in hex."""
     said = {name: value for name, value in line.items() if name != "hash"}
-    return hashlib.sha256(_text(said).encode()).hexdigest()
+    return hashlib.sha256(_text(said)).hexdigest()
 
 
-def _text(line: Line) -> str:
-    return json.dumps(line, sort_keys=True, separators=(",", ":"), default=_time)
+def _text(line: Line) -> bytes:
+    return json.dumps(line, sort_keys=True, separators=(",", ":"), default=_time).encode()
 
 
 def _time(value: datetime) -> str:
@@ -84,7 +87,7 @@ class Ledger:
         line = {**said, "line": last["line"] + 1, "at": at, "previous": last["hash"]}
         line["hash"] = digest(line)
         try:
-            self._append((_text(line) + "\n").encode())
+            self._append(_text(line) + b"\n")
         except OSError as error:
             raise AuditError(f"{self.path}: cannot be written: {error.strerror}") from None
         return line
@@ -132,6 +135,8 @@ class Ledger:
                     text = file.read(size - start - len(text)) + text
         except FileNotFoundError:
             return [], b""
+        except OSError as error:
+            raise StoreDamaged(f"{self.path}: cannot be read: {error.strerror}") from None
         *lines, torn = text.split(b"\n")
         # The first line may be the end of one.
         return lines[0 if len(text) == size else 1 :], torn
@@ -143,7 +148,7 @@ class Ledger:
         """
         lines, _ = self._whole
         found = []
-        for text in lines[-2:]:
+        for text in lines[-3:]:
             line, problem = _parsed(text)
             if problem:
                 raise StoreDamaged(
@@ -152,51 +157,71 @@ class Ledger:
             found.append(line)
         if not found:
             return None
-        if found[-1]["event"] not in _CLOSINGS:
-            return End(found[-1], None)
-        if len(found) < 2 or found[-2]["event"] in _CLOSINGS:
+        closes = found[-1]["event"] in _CLOSINGS
+        if (closes and len(found) < 2) or not all(_follows(b, a) for a, b in pairwise(found)):
             raise StoreDamaged(f"{self.path}: its last lines do not belong together")
-        return End(found[-2], found[-1])
+        return End(found[-2], found[-1]) if closes else End(found[-1], None)
 
     def read(self) -> "Record":
         """The whole ledger, with everything that is wrong with it."""
         lines: list[Line] = []
         problems: list[str] = []
-        previous = None
+        before: Line = {"line": 0, "hash": None, "event": KEPT}
         try:
             text = self.path.read_bytes()
         except FileNotFoundError:
             text = b""
+        except OSError as error:
+            return Record([], [f"cannot be read: {error.strerror}"], 0)
         *whole, torn = text.split(b"\n")
         for number, each in enumerate(whole, 1):
             line, problem = _parsed(each)
-            if not problem and line["line"] != number:
-                problem = f"says that it is line {line['line']}"
-            if not problem and line["previous"] != previous:
+            # What a changed line says is not believed.
+            lines.append({} if problem else line)
+            if not problem and before and not _follows(line, before):
                 problem = "does not follow from the line before it: lines were changed or removed"
             if problem:
                 problems.append(f"line {number} {problem}")
-            previous = line.get("hash")
-            lines.append(line)
+            before = line
         return Record(lines, problems, len(torn))
 
 
 def _parsed(text: bytes) -> tuple[Line, str | None]:
-    """A line, and what is wrong with it."""
+    """A line, empty where it is none, and what is wrong with it."""
     try:
         line = json.loads(text)
-    except ValueError:
+        if not _is_line(line):
+            return {}, "is no line of a ledger"
+        # What means the same and is written in another way was not written by us.
+        changed = line["hash"] != digest(line) or text != _text(line)
+    except (ValueError, RecursionError):
         return {}, "cannot be read"
-    if not isinstance(line, dict) or not {"line", "event", "previous", "hash"} <= line.keys():
-        return {}, "is no line of a ledger"
-    if line["hash"] != digest(line):
-        return line, "was changed after it was written"
-    return line, None
+    return line, "was changed after it was written" if changed else None
+
+
+def _is_line(said: object) -> bool:
+    if not isinstance(said, dict) or "previous" not in said:
+        return False
+    kinds = {"line": int, "event": str, "hash": str}
+    link = "of" if said.get("event") in _CLOSINGS else "after"
+    return link in said and all(isinstance(said.get(name), kind) for name, kind in kinds.items())
+
+
+def _follows(line: Line, before: Line) -> bool:
+    """Whether a line belongs behind the one before it: closings close that one."""
+    if (line["line"], line["previous"]) != (before["line"] + 1, before["hash"]):
+        return False
+    return line["event"] not in _CLOSINGS or (
+        line["of"] == before["line"] and before["event"] not in _CLOSINGS
+    )
 
 
 @dataclass(frozen=True)
 class Record:
-    """All lines of a ledger, what is wrong with them, and bytes behind the last whole line."""
+    """All lines of a ledger, what is wrong with them, and bytes behind the last whole line.
+
+    A line that was changed, or is none, is empty.
+    """
 
     lines: list[Line]
     problems: list[str]
@@ -225,8 +250,9 @@ def mismatch(ledger: Ledger, head: tuple[int, str] | None) -> StoreDamaged:
     """Why a history that is at ``head``, a line and its digest, does not go with its ledger."""
     record = ledger.read()
     advice = (
-        "`rankaudit verify` says more. Nothing was changed; put back a backup with `rankaudit "
-        "restore`, or make the history again from the batch files with `rankaudit rebuild`"
+        "Nothing was changed.\n"
+        "  `rankaudit verify` tells all of it, `rankaudit restore` puts back a backup, and\n"
+        "  `rankaudit rebuild` makes the history again from the batch files."
     )
     if not record.lines:
         return StoreDamaged(f"{ledger.path} is missing, and the history needs it. {advice}")

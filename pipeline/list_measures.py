@@ -185,7 +185,9 @@ class ListMeasuring:
             self.connection,
             f"SELECT dense_rank() OVER (ORDER BY {key}) AS list, slice, slice_value, "
             f"{bucket_of('query_id')} AS bucket, "
-            "row_number() OVER (PARTITION BY slice, slice_value, query_id ORDER BY item_id) "
+            # Sums depend on their order, which must not depend on what items are called.
+            "row_number() OVER (PARTITION BY slice, slice_value, query_id "
+            "ORDER BY weight, relevance, item_id) "
             f"AS rank, relevance, weight / {float(UNIT)!r} / lists AS exposure "
             f"FROM (SELECT {key}, item_id, sum(weight)::DOUBLE AS weight, "
             f"sum({scaled('relevance', UNIT)})::DOUBLE / {float(UNIT)!r} / count(relevance) "

@@ -20,7 +20,8 @@ _OF_DUCKDB = 0.8
 """DuckDB's own default, as a share of the machine, or of the container that it runs in."""
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-_NO_SPACE = re.compile(r"max_temp_directory_size|No space left|disk quota", re.I)
+_FULL = re.compile("max_temp_directory_size")
+_NO_SPACE = re.compile(r"No space left|disk quota", re.I)
 
 
 class OutOfMemory(AuditError):
@@ -39,9 +40,11 @@ def limit_memory(connection: duckdb.DuckDBPyConnection, settings: Settings) -> i
     try:
         said = settings.memory_limit or f"{default // 2**10}KiB"
         connection.execute("SET memory_limit = ?", [said])
+        return _allowed(connection)
+    except duckdb.OutOfMemoryException:
+        raise AuditError(f"memory_limit: {settings.memory_limit} is too little to begin") from None
     except duckdb.Error as error:
         raise AuditError(f"memory_limit: {str(error).strip().splitlines()[0]}") from None
-    return _allowed(connection)
 
 
 def shared(settings: Settings, jobs: int) -> Settings:
@@ -68,7 +71,7 @@ def within_memory(connection: duckdb.DuckDBPyConnection, spill: Path) -> Iterato
     try:
         yield
     except (duckdb.OutOfMemoryException, duckdb.IOException, MemoryError) as error:
-        if _NO_SPACE.search(str(error)):
+        if _FULL.search(str(error)) or (_NO_SPACE.search(str(error)) and str(spill) in str(error)):
             raise OutOfMemory(
                 f"{spill}: no room for what does not fit into memory; name a folder with more "
                 "room (spill in the settings), or raise memory_limit"

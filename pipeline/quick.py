@@ -6,7 +6,7 @@ between live in a temporary folder.
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,10 +20,13 @@ from metrics import FAIRNESS, Measure, Metric, parse_measure, parse_measures
 from pipeline import scoring
 from pipeline.errors import DataRefused, SettingsError
 from pipeline.evidence import Evidence
+from pipeline.headers import unquoted
 from pipeline.ingest import Ingested, ingest
+from pipeline.layouts import listed
 from pipeline.measure import measure
 from pipeline.readers import Source, open_sources
 from pipeline.settings import Settings, settings_from
+from pipeline.staging import unreadable
 from pipeline.store import attach_memory, working
 from schemas.columns import quoted
 from schemas.rules import LOGGED, POSITION
@@ -92,10 +95,18 @@ def _workspace(
             yield here, connection
 
 
+def _folders(*paths: Path) -> set[Path]:
+    """Folders that reading files opens, where links lead to."""
+    found = {path.absolute().parent for path in paths}
+    for path in paths:
+        with suppress(OSError, RuntimeError):
+            found.add(path.resolve().parent)
+    return found
+
+
 def check_files(settings: Settings, paths: Sequence[Path], items: Path | None) -> Ingested:
     """Read and check files; DataRefused as a nightly batch would raise it."""
-    folders = {path.absolute().parent for path in (*paths, *([items] if items else []))}
-    with _workspace(settings, folders) as (here, connection):
+    with _workspace(settings, _folders(*paths, *([items] if items else []))) as (here, connection):
         sources = open_sources(paths, here, connection)
         table = open_sources([items], here, connection)[0] if items else None
         return ingest(connection, here, sources, table, "batch")
@@ -103,40 +114,48 @@ def check_files(settings: Settings, paths: Sequence[Path], items: Path | None) -
 
 def score_files(settings: Settings, paths: Sequence[Path], items: Path | None) -> Quick:
     """Scores of log files, all read as one batch."""
-    folders = {path.absolute().parent for path in (*paths, *([items] if items else []))}
-    with _workspace(settings, folders) as (here, connection):
+    with _workspace(settings, _folders(*paths, *([items] if items else []))) as (here, connection):
         sources = open_sources(paths, here, connection)
         table = open_sources([items], here, connection)[0] if items else None
         return _scored(here, connection, sources, table)
 
 
-def guess_attributes(paths: Sequence[Path], items: Path | None, known: Iterable[str]) -> list[str]:
+def guess_attributes(
+    paths: Sequence[Path], items: Path | None, known: Iterable[str], *, show_values: bool = False
+) -> list[str]:
     """Columns that look like attributes: not of the contract, and with few values.
 
     Taken from the item table where there is one, else from the log.  SettingsError when there is
     no such column.
     """
     skipped = {*known, *(column.name for column in (*LOGGED, POSITION))}
-    settings = settings_from({"attributes": ["any"]}, folder=Path())
+    said = {"attributes": ["any"], "privacy": {"show_values": show_values}}
+    settings = settings_from(said, folder=Path())
     files = [items] if items else list(paths)
-    with _workspace(settings, {file.absolute().parent for file in files}) as (here, connection):
+    with _workspace(settings, _folders(*files)) as (here, connection):
         source = open_sources(files, here, connection)[0]
+        if not listed(source, ["any"], here):
+            raise DataRefused(f"{source.shown}: names no column of a log; is there a header?")
         names = [name for name in source.columns if name not in skipped and "*" not in name]
-        few = [
-            name
-            for name in names
-            if connection.execute(
-                f"SELECT count(DISTINCT {quoted(name)}) FROM {source.table}"
-            ).fetchall()[0][0]
-            in range(1, _GUESSED_GROUPS + 1)
-        ]
+        try:
+            few = [name for name in names if _has_few(connection, source, name)]
+        except duckdb.Error as error:
+            raise unreadable(source, error) from None
     if not few:
-        there = ", ".join(names) or "none but those of the contract"
+        there = listed(source, names, here)
         raise SettingsError(
-            f"{source.shown}: which column holds the groups? Name it with --attribute; "
-            f"there are {there}"
+            f"{source.shown}: which column holds the groups? Name it with --attribute"
+            + (f"; there are {there}" if there else "")
         )
     return few
+
+
+def _has_few(connection: duckdb.DuckDBPyConnection, source: Source, name: str) -> bool:
+    """Whether a column has values, and few enough of them to be groups."""
+    ((values,),) = connection.execute(
+        f"SELECT count(DISTINCT {quoted(name)}) FROM {source.table}"
+    ).fetchall()
+    return values in range(1, _GUESSED_GROUPS + 1)
 
 
 def _scored(
@@ -162,10 +181,16 @@ def _registered(connection: duckdb.DuckDBPyConnection, name: str, frame: Frame) 
             if isinstance(frame, pyarrow.Table)
             else pyarrow.Table.from_pandas(frame, preserve_index=False)
         )
-    except (pyarrow.ArrowException, TypeError, ValueError) as error:
-        raise DataRefused(f"{name}: a column holds values of several types ({error})") from None
-    connection.register(name, table)
-    described = connection.execute(f"DESCRIBE SELECT * FROM {quoted(name)}").fetchall()
+        if table.num_columns == 0:
+            raise DataRefused(f"{name}: has no columns")
+        if len({column.casefold() for column in table.column_names}) < table.num_columns:
+            raise DataRefused(f"{name}: two columns have one name")
+        connection.register(name, table)
+        described = connection.execute(f"DESCRIBE SELECT * FROM {quoted(name)}").fetchall()
+    except (pyarrow.ArrowException, TypeError, ValueError, duckdb.Error) as error:
+        # Of what pyarrow says, the last part names the column; the first may quote a value.
+        said = unquoted(str(error.args[-1] if error.args else error))
+        raise DataRefused(f"{name}: a column cannot be read ({said})") from None
     return Source(name, "frame", {column: kind for column, kind, *_ in described})
 
 

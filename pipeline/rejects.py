@@ -1,15 +1,20 @@
 """Rows that break a rule: found, explained, stored and counted; and lists that fall with them."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from pipeline.privacy.ids import keyed, stored_id
 from pipeline.readers import Source
-from pipeline.staging import TEXT_CUT, Reading
+from pipeline.staging import IDS, TEXT_CUT, Reading
 from schemas.columns import literal
-from schemas.rules import LIST_ID, RANK, SCORE, list_rules
+from schemas.rules import LIST_ID, LOGGED, RANK, SCORE, list_rules
 
 _SAMPLES = 8
+_NUMBERS = frozenset(column.name for column in LOGGED if column.type != "VARCHAR")
+_NUMBER = re.compile(r"\s*[+-]?(\d[\d.,_]*([eE][+-]?\d+)?|nan|inf(inity)?|true|false)\s*", re.I)
+_LONGEST_NUMBER = 40
 _ESSENTIAL = (LIST_ID.name, RANK.name, SCORE.name)
 """Columns whose loss leaves a hole in the list, so that dropping the row alone is not enough."""
 
@@ -77,11 +82,26 @@ def _store(reading: Reading, sources: Sequence[Source], offenders: str) -> None:
     files = ", ".join(f"({n}, {literal(source.shown)})" for n, source in enumerate(sources))
     reading.run(
         f"INSERT INTO {reading.database}.rejected_rows BY NAME SELECT name AS file, row, "
-        f'NULL AS line, list_id, item_id, rule, "column", value, problem FROM ({offenders}) AS o '
+        f'NULL AS line, {_stored_ids(reading)}, rule, "column", problem FROM ({offenders}) AS o '
         f"JOIN (VALUES {files}) AS f(number, name) ON f.number = o.file "
         "QUALIFY row_number() OVER (PARTITION BY rule ORDER BY o.file, row) "
         f"<= {reading.settings.rejects.max_stored_rows} ORDER BY o.file, row, rule"
     )
+
+
+def _stored_ids(reading: Reading) -> str:
+    """SQL of what an offender says of its ids: as they are stored, also where one is the value."""
+    settings = reading.settings
+    said = [f"{stored_id(settings, column.name, column.name)} AS {column.name}" for column in IDS]
+    hidden = ", ".join(map(literal, settings.privacy.hash_ids))
+    value = "value"
+    if hidden:
+        # What is blank says nothing of anybody, and is what is wrong.
+        value = (
+            f"CASE WHEN \"column\" IN ({hidden}) AND trim(value) <> '' "
+            f"THEN {keyed('value')} ELSE value END"
+        )
+    return ", ".join([*said, f"{value} AS value"])
 
 
 def _number_lines(reading: Reading, sources: Sequence[Source]) -> None:
@@ -112,7 +132,12 @@ def accepted(reading: Reading) -> str:
 
 
 def rule_counts(reading: Reading) -> tuple[RuleCount, ...]:
-    """What was found, a rule each, with samples."""
+    """What was found, a rule each, with samples.
+
+    They show a value only if it looks like a number where there should be one: any other may be an
+    id, a name or a text that someone wrote, unless the settings say that values are shown.
+    """
+    shown = reading.settings.privacy.show_values
     samples: dict[str, list[str]] = {}
     for rule, file, row, line, column, value, problem in reading.rows(
         f'SELECT rule, file, row, line, "column", value, problem '
@@ -120,7 +145,8 @@ def rule_counts(reading: Reading) -> tuple[RuleCount, ...]:
         f"QUALIFY row_number() OVER (PARTITION BY rule ORDER BY file, row) <= {_SAMPLES} "
         "ORDER BY file, row"
     ):
-        said = "" if value is None else f'"{value}" '
+        known = value is not None and (shown or _is_number(str(column), str(value)))
+        said = f'"{value}" ' if known else ""
         where = f"row {row}" if line is None else f"line {line}"
         text = f"{where} of {PurePath(str(file)).name}: {column} {said}{problem}"
         samples.setdefault(str(rule), []).append(text)
@@ -131,6 +157,12 @@ def rule_counts(reading: Reading) -> tuple[RuleCount, ...]:
         RuleCount(str(rule), rows, lists, tuple(samples.get(str(rule), ())))
         for rule, rows, lists in counted
     )
+
+
+def _is_number(column: str, value: str) -> bool:
+    """Whether a delivered value says nothing but a number, in a column of numbers."""
+    fits = len(value) <= _LONGEST_NUMBER and _NUMBER.fullmatch(value) is not None
+    return column in _NUMBERS and fits
 
 
 def rule_lines(rules: Iterable[RuleCount], samples: int = 3) -> list[str]:

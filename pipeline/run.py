@@ -26,9 +26,10 @@ from pipeline.batch import (
 )
 from pipeline.delivery import deliver
 from pipeline.errors import AuditError
+from pipeline.forget import forget_rows
 from pipeline.history import Manifest, manifest, merge, record
 from pipeline.memory import shared
-from pipeline.publish import publish
+from pipeline.publish import publish_changes
 from pipeline.rejects import RuleCount
 from pipeline.settings import Settings, check_batch_key
 from pipeline.store import Tell, remove_database, store_of
@@ -238,7 +239,6 @@ def backfill(
     """
     known = {} if force or from_counts else manifest(settings)
     todo = []
-    changed = False
     merged = []
     try:
         for batch in batches:
@@ -249,17 +249,16 @@ def backfill(
         for outcome in _computed_in_turn(
             settings, todo, jobs, force=force, from_counts=from_counts, waiting=waiting
         ):
-            changed = changed or outcome.status != "unchanged"
             merged += [outcome.batch] if outcome.status == "done" else []
             yield outcome
     finally:
         found = assess(settings, merged, notify="all" if notify else "none", waiting=waiting)
         assessed(found)
-        lost = bool(known) and not store_of(settings).dashboard.exists()
-        if changed or found.changed or lost:
-            publish(settings, waiting)
+        forget_rows(settings, waiting)
+        publish_changes(settings, waiting)
         if notify:
             deliver(settings, waiting)
+            publish_changes(settings, waiting)
 
 
 def _computed_in_turn(

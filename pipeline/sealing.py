@@ -11,13 +11,26 @@ from typing import Any
 
 import duckdb
 
+from pipeline.durable import checkpoint
 from pipeline.errors import AuditError, StoreDamaged
 from pipeline.files import file_digest
+from pipeline.held import held
 from pipeline.ledger import DROPPED, KEPT, End, Ledger, Line, mismatch
 from pipeline.store import Store, remove_database, replace_file, transaction
 from schemas.tables import BATCHES, LEDGER_HEAD
 
 _HEAD = f"history.{LEDGER_HEAD.name}"
+TOLD = (
+    "batch",
+    "status",
+    "revision",
+    "run_id",
+    "input_hash",
+    "config_hash",
+    "code_version",
+    "result_hash",
+)
+"""Columns of the manifest that the ledger repeats."""
 
 
 @contextmanager
@@ -30,8 +43,8 @@ def sealed(
 ) -> Iterator[None]:
     """A transaction on the history, announced in the ledger before and closed after.
 
-    ``facts`` that name a staged file (``batch``, ``run_id`` and its ``sha256``) put it in the
-    place of the batch's file.  ``check`` is called after the commit and raises where what was
+    ``facts`` that name a ``staged`` file, by the run that made it, put it in the place of the
+    file of their ``batch``.  ``check`` is called after the commit and raises where what was
     committed is not there.
     """
     head = read_head(connection)
@@ -39,7 +52,7 @@ def sealed(
     entry = ledger.announce(event, head[1] if head else None, facts)
     with transaction(connection):
         yield
-        _write_head(connection, entry)
+        write_head(connection, entry)
     if read_head(connection) != (entry["line"], entry["hash"]):
         raise AuditError(
             f"{store.history}: did not keep what was committed (line {entry['line']} of the "
@@ -51,41 +64,49 @@ def sealed(
 
 def _finish(connection: duckdb.DuckDBPyConnection, store: Store, entry: Line) -> None:
     """Do what follows the commit of ``entry``; doing it twice does no harm."""
-    if "sha256" in entry:
-        staged = store.staged(entry["batch"], entry["run_id"])
+    if "staged" in entry:
+        staged = store.staged(entry["batch"], entry["staged"])
         if staged.exists():
             replace_file(staged, store.batch(entry["batch"]))
-    connection.execute("CHECKPOINT history")
+    checkpoint(connection, "history")
     Ledger(store.ledger).close(entry, KEPT)
 
 
 def _drop(store: Store, entry: Line) -> None:
     """Forget a change that was announced and not committed."""
-    if "sha256" in entry:
-        remove_database(store.staged(entry["batch"], entry["run_id"]))
+    if "staged" in entry:
+        remove_database(store.staged(entry["batch"], entry["staged"]))
     Ledger(store.ledger).close(entry, DROPPED)
 
 
-def read_head(connection: duckdb.DuckDBPyConnection) -> tuple[int, str] | None:
-    """Line and digest of the entry that the history is at; None before the first."""
+def read_head(
+    connection: duckdb.DuckDBPyConnection, database: str = "history"
+) -> tuple[int, str] | None:
+    """Line and digest of the entry that a history, or a copy, is at; None before the first."""
     there = connection.execute(
-        "SELECT 1 FROM duckdb_tables() WHERE database_name = 'history' AND table_name = ?",
-        [LEDGER_HEAD.name],
+        "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?",
+        [database, LEDGER_HEAD.name],
     ).fetchall()
-    rows = connection.execute(f"SELECT line, hash FROM {_HEAD}").fetchall() if there else []
+    head = f"SELECT line, hash FROM {database}.{LEDGER_HEAD.name}"
+    rows = connection.execute(head).fetchall() if there else []
     return (rows[0][0], rows[0][1]) if rows else None
 
 
-def _write_head(connection: duckdb.DuckDBPyConnection, entry: Line) -> None:
+def write_head(connection: duckdb.DuckDBPyConnection, entry: Line) -> None:
+    """Note that the history is at ``entry``, a line of the ledger."""
     connection.execute(f"DELETE FROM {_HEAD}")
     connection.execute(f"INSERT INTO {_HEAD} VALUES (?, ?)", [entry["line"], entry["hash"]])
 
 
-def check_there(store: Store) -> None:
-    """StoreDamaged where a ledger stands without the history that it tells of."""
+def has_history(store: Store) -> bool:
+    """Whether there is a history; StoreDamaged where the ledger tells of one that is gone."""
+    if store.history.exists():
+        return True
     end = Ledger(store.ledger).end()
-    if end is not None and None not in end.heads and not store.history.exists():
+    # A history that a ledger was about to begin with may have held something too.
+    if end is not None and (None not in end.heads or end.entry.get("batches")):
         raise mismatch(Ledger(store.ledger), None)
+    return False
 
 
 def checked(connection: duckdb.DuckDBPyConnection, store: Store) -> End | None:
@@ -112,7 +133,8 @@ def settle(connection: duckdb.DuckDBPyConnection, store: Store, end: End | None)
         else:
             _drop(store, end.entry)
     if head is None:
-        with sealed(connection, store, "begin", {"batches": _before(connection, store)}):
+        facts = {"batches": _before(connection, store), **held(connection)}
+        with sealed(connection, store, "begin", facts):
             pass
 
 
@@ -128,22 +150,20 @@ def needed(store: Store, run_id: str) -> bool:
         end = Ledger(store.ledger).end()
     except StoreDamaged:
         return True
-    return end is not None and end.closing is None and end.entry.get("run_id") == run_id
+    return end is not None and end.closing is None and end.entry.get("staged") == run_id
 
 
 def _before(connection: duckdb.DuckDBPyConnection, store: Store) -> list[dict[str, Any]]:
     """What a history holds that is older than its ledger: nobody can vouch for it."""
     rows = connection.sql(f"FROM history.{BATCHES.name} ORDER BY batch").to_arrow_table()
     return [
-        told(row) | {"revision": row["revision"]} | file_of(store, row["batch"])
-        for row in rows.to_pylist()
+        told(row) | {"result_hash": None} | file_of(store, row["batch"]) for row in rows.to_pylist()
     ]
 
 
 def told(row: dict[str, Any]) -> dict[str, Any]:
     """What the ledger says of an attempt at a batch, from its row of the manifest."""
-    names = ("batch", "status", "run_id", "input_hash", "config_hash", "code_version")
-    return {name: row[name] for name in (*names, "result_hash")}
+    return {name: row.get(name) for name in TOLD}
 
 
 def file_of(store: Store, batch: str) -> dict[str, str]:

@@ -11,7 +11,6 @@ from math import ceil, isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-import yaml
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -33,6 +32,8 @@ from metrics import (
     parse_score,
 )
 from pipeline.errors import SettingsError, several
+from pipeline.privacy.keys import fingerprint, key_from
+from pipeline.settings_text import cut, read_text
 from schemas.rules import LOGGED, POSITION
 
 T = TypeVar("T")
@@ -42,16 +43,19 @@ JOIN = "*"
 """Joins the names, and the values, of an intersection of attributes."""
 
 _RESERVED = {column.name for column in (*LOGGED, POSITION)} | {WHOLE}
-_NAME = re.compile(r"^[^\s*\x00-\x1f](?:[^*\x00-\x1f]*[^\s*\x00-\x1f])?$")
+_NAME = re.compile(
+    r"^[^\s*\x00-\x1f\ud800-\udfff](?:[^*\x00-\x1f\ud800-\udfff]*[^\s*\x00-\x1f\ud800-\udfff])?$"
+)
+_MOST_PROBLEMS = 40
+_LONGEST_PROBLEM = 300
 
 
 def check_batch_key(batch: str) -> str:
     """``batch`` if it can name a batch and its file; SettingsError otherwise."""
     if BATCH_KEY.fullmatch(batch) and not batch.endswith("."):
         return batch
-    shown = batch if len(batch) <= 70 else batch[:67] + "..."
     raise SettingsError(
-        f"{shown!r} cannot name a batch: 1 to 64 letters, digits, '.', '_' or '-', "
+        f"{cut(batch, 70)!r} cannot name a batch: 1 to 64 letters, digits, '.', '_' or '-', "
         "a letter or digit first, and no '.' last"
     )
 
@@ -91,6 +95,9 @@ class Limits(Part):
     rows: int = Field(default=1_000_000_000, ge=1)
     groups: int = Field(default=1_000, ge=2)
     slice_values: int = Field(default=1_000, ge=1)
+    list_rows: int = Field(default=1_000_000, ge=1)
+    name_length: int = Field(default=1_000, ge=1)
+    text_bytes: int = Field(default=100_000_000_000, ge=1)
 
 
 class Threshold(Part):
@@ -217,6 +224,22 @@ class Notify(Part):
     timeout_seconds: float = Field(default=10.0, gt=0, le=600)
 
 
+class Privacy(Part):
+    """What of people's data is kept, and what is shown.
+
+    ``hash_ids`` are replaced by a keyed hash when they are read; ``key`` names the variable of the
+    environment that holds the key.  ``min_cell``: cells with fewer rows are not published.
+    """
+
+    hash_ids: Annotated[
+        tuple[Literal["list_id", "item_id", "query_id"], ...], BeforeValidator(_as_list)
+    ] = ()
+    key: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "RANKAUDIT_KEY"
+    min_cell: int = Field(default=0, ge=0)
+    keep_rows_days: int | None = Field(default=None, ge=1)
+    show_values: bool = False
+
+
 class Schedule(Part):
     """When the nightly run starts, and which days are batches."""
 
@@ -225,7 +248,15 @@ class Schedule(Part):
     hour: int = Field(default=3, ge=0, le=23)
     minute: int = Field(default=0, ge=0, le=59)
     timezone: str = "UTC"
-    deadline_hours: int = Field(default=30, ge=1)
+    deadline_hours: int = Field(default=30, ge=1, le=8760)
+
+    @field_validator("start", "end")
+    @classmethod
+    def _in_our_time(cls, day: date | None) -> date | None:
+        # Hours and time zones around the first and the last day there is lead beyond it.
+        if day is not None and not 1970 <= day.year <= 2200:
+            raise ValueError(f"{day} lies before 1970 or after 2200")
+        return day
 
     @field_validator("timezone")
     @classmethod
@@ -267,13 +298,15 @@ class Settings(Part):
     rejects: Rejects = Rejects()
     unknown_group: Unknown = Unknown()
     limits: Limits = Limits()
+    checksums: Literal["if_present", "required"] = "if_present"
     schedule: Schedule = Schedule()
     evidence: Evidence = Evidence()
     gate: Gate = Gate()
     trends: Trends = Trends()
     notify: Notify = Notify()
-    memory_limit: str | None = Field(default=None, pattern=r"^[0-9.]+ ?([KMGT]i?B|%)$")
-    threads: int | None = Field(default=None, ge=1)
+    privacy: Privacy = Privacy()
+    memory_limit: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)$")
+    threads: int | None = Field(default=None, ge=1, le=1024)
     busy_seconds: float = Field(default=60.0, ge=0)
 
     @field_validator("logs")
@@ -414,8 +447,15 @@ class Settings(Part):
 
     @property
     def rows_hash(self) -> str:
-        """Digest of what decides which rows are accepted and how they are counted."""
-        return self._digest_of(DECIDE_ROWS)
+        """Digest of what decides which rows are accepted, as what, and how they are counted.
+
+        SettingsError where ids are hashed and there is no key.
+        """
+        said = self._digest_of(DECIDE_ROWS)
+        hidden = self.privacy.hash_ids
+        if not hidden:
+            return said
+        return hash_of([said, sorted(set(hidden)), fingerprint(key_from(self.privacy.key))])
 
     @property
     def config_hash(self) -> str:
@@ -516,48 +556,14 @@ def _judged(label: str, threshold: Threshold, computed: Sequence[str] | None) ->
     return score.label
 
 
-class _OnceLoader(yaml.SafeLoader):
-    """Safe YAML in which a key stands once: the later of two would win in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping; ConstructorError if one of its keys stands twice."""
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"{key.value} stands twice", key.start_mark
-                )
-            seen.add(getattr(key, "value", None) if isinstance(key, yaml.ScalarNode) else id(key))
-        return super().construct_mapping(node, deep)
-
-
 def load_settings(path: Path | None = None) -> Settings:
     """Settings from ``path``, or from audit.yaml in this folder.
 
     SettingsError lists every problem of the file at once.
     """
     file = path or Path(DEFAULT_FILE)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        hint = "" if path else "; name another with --config, or copy the commented example"
-        raise SettingsError(f"{file}: no such file{hint}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{file}: cannot be read as UTF-8 text ({error})") from None
-    try:
-        said = yaml.load(text, _OnceLoader)  # a SafeLoader
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not valid YAML"
-        raise SettingsError(f"{file}{where}: {problem}") from None
-    if said is None:
-        said = {}
-    if not isinstance(said, dict):
-        raise SettingsError(
-            f"{file}: settings are 'name: value' lines, not a {type(said).__name__}"
-        )
-    return settings_from(said, folder=file.parent, where=str(file))
+    hint = "" if path else "; name another with --config, or copy the commented example"
+    return settings_from(read_text(file, hint), folder=file.parent, where=str(file))
 
 
 def settings_from(said: dict[Any, Any], *, folder: Path, where: str = "settings") -> Settings:
@@ -569,6 +575,8 @@ def settings_from(said: dict[Any, Any], *, folder: Path, where: str = "settings"
     except ValidationError as error:
         problems = [line for each in error.errors() for line in _problems(each)]
     count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+    if len(problems) > _MOST_PROBLEMS:
+        problems[_MOST_PROBLEMS:] = [f"and {len(problems) - _MOST_PROBLEMS:,} more"]
     raise SettingsError(several(f"{where}: {count}", problems))
 
 
@@ -578,6 +586,7 @@ _IN_OTHER_WORDS: dict[Any, str] = {
     "too_short": "name at least one",
     ("memory_limit", "string_pattern_mismatch"): "write it as in 8GB or 80%",
     ("webhook", "string_pattern_mismatch"): "an address begins with http:// or https://",
+    ("[key]", "string_type"): "write the name in quotes; without, YAML takes it for something else",
 }
 """What pydantic says in terms of Python, for people who write YAML; by type of error, or by the
 name of a setting and it."""
@@ -597,4 +606,5 @@ def _problems(error: Any) -> list[str]:
         text = "unknown setting" + (f"; did you mean {near[0]}?" if near else "")
     last = str(error["loc"][-1]) if error["loc"] else ""
     text = _IN_OTHER_WORDS.get((last, error["type"]), _IN_OTHER_WORDS.get(error["type"], text))
-    return [f"{where}: {line}" if where else line for line in text.split("\n")]
+    lines = (f"{where}: {line}" if where else line for line in text.split("\n"))
+    return [cut(line, _LONGEST_PROBLEM) for line in lines]

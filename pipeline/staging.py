@@ -18,10 +18,10 @@ import duckdb
 
 from metrics import UNKNOWN
 from pipeline.errors import DataRefused
+from pipeline.headers import said_of
 from pipeline.layouts import Layout
 from pipeline.readers import Source, several_files, together
 from pipeline.settings import JOIN, Settings
-from pipeline.store import first_line
 from schemas.columns import Column, Table, internal, literal, quoted
 from schemas.offenders import RowRule, obeys, row_rules
 from schemas.rules import (
@@ -143,7 +143,7 @@ def open_delivered(reading: Reading, sources: Sequence[Source], layouts: Sequenc
         try:
             rows = _read_in(reading, number, source, layout)
         except duckdb.Error as error:
-            raise _unreadable(source, error) from None
+            raise unreadable(source, error) from None
         shape = "text" if source.format in _TEXT_FORMATS else together(source) or number
         place = places.setdefault(shape, _Place(source, layout, [], [], []))
         place.sources.append(source)
@@ -217,10 +217,11 @@ def _picked(index: str, numbers: Sequence[int], at: Iterable[int]) -> str:
     return f"({[spread.get(n, 0) for n in range(max(spread) + 1)]}::BIGINT[])[{index} + 1]"
 
 
-def _unreadable(source: Source, error: duckdb.Error) -> Exception:
+def unreadable(source: Source, error: duckdb.Error) -> Exception:
+    """What to raise where DuckDB cannot read a source: DataRefused, without the data it quotes."""
     if isinstance(error, duckdb.OutOfMemoryException):
         return error
-    return DataRefused(f"{source.shown}: {reading_failed(error)}")
+    return DataRefused(f"{source.shown}: cannot be read: {said_of(error, source.path)}")
 
 
 def blamed(
@@ -233,7 +234,7 @@ def blamed(
         try:
             reading.rows(f"SELECT {names} FROM {source.table}")
         except duckdb.Error as own:
-            return _unreadable(source, own)
+            return unreadable(source, own)
     return error
 
 
@@ -400,7 +401,7 @@ def read_items(reading: Reading, items: Source, layout: Layout) -> None:
             f"FROM {items.table}"
         )
     except duckdb.Error as error:
-        raise DataRefused(f"{items.shown}: {reading_failed(error)}") from None
+        raise unreadable(items, error) from None
     ((rows, apart, missing),) = reading.rows(
         "SELECT count(*), count(DISTINCT item_id), count(*) FILTER (item_id IS NULL) "
         "FROM item_table"
@@ -417,11 +418,3 @@ def read_items(reading: Reading, items: Source, layout: Layout) -> None:
                 f"SELECT {literal(JOIN.join(attribute))}, {group_of(attribute, internal)}, "
                 f"count(*) FROM item_table GROUP BY ALL"
             )
-
-
-def reading_failed(error: duckdb.Error) -> str:
-    """What DuckDB says of a file it cannot read, without the data that it quotes."""
-    first = first_line(error).removeprefix("Invalid Input Error: ")
-    lines = (line.strip() for line in str(error).split("\n"))
-    where = next((line for line in lines if line.startswith("Line:")), "")
-    return f"cannot be read: {first}" + (f" ({where})" if where and where not in first else "")

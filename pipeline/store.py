@@ -11,7 +11,8 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline.errors import AuditError, SettingsError, StoreBusy
+from pipeline.durable import mend, sync_folder, undo_of
+from pipeline.errors import AuditError, SettingsError, StoreBusy, StoreDamaged
 from pipeline.memory import limit_memory, within_memory
 from pipeline.settings import Settings, check_batch_key
 from schemas.columns import Table, literal, quoted
@@ -92,11 +93,26 @@ def spill_of(settings: Settings) -> Path:
 
 @contextmanager
 def working(settings: Settings, folders: Iterable[Path]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A session that is closed at the end; OutOfMemory where it needs more than it may take."""
+    """A session that is closed at the end; OutOfMemory where it needs more than it may take.
+
+    StoreDamaged where a file is not what was written, AuditError where one cannot be written.
+    """
     connection = session(settings, folders)
     try:
         with within_memory(connection, spill_of(settings)):
             yield connection
+    except duckdb.Error as error:
+        said = first_line(error)
+        if _DAMAGED.search(said):
+            raise StoreDamaged(
+                f"{store_of(settings).root}: {said}; `rankaudit verify` says which file"
+            ) from error
+        if isinstance(error, duckdb.IOException | duckdb.FatalException) or _FAILED.search(said):
+            raise AuditError(
+                f"{store_of(settings).root}: {_UNHELPFUL.sub(': ', said).rstrip('!.')}. Nothing is "
+                "half done: see that the disk has room and works, then run the same command again"
+            ) from None
+        raise
     finally:
         connection.close()
 
@@ -121,6 +137,10 @@ def session(settings: Settings, folders: Iterable[Path]) -> duckdb.DuckDBPyConne
     own = spill / f"{SPILLED}{os.getpid()}"
     connection.execute(f"SET temp_directory = {literal(str(own))}")
     connection.execute(f"SET allowed_directories = [{', '.join(map(literal, allowed))}]")
+    connection.execute("SET enable_progress_bar = false")
+    # What is on the disk changes when it is asked to, and not when a session ends by an error.
+    connection.execute("SET wal_autocheckpoint = '1TB'")
+    connection.execute("PRAGMA disable_checkpoint_on_shutdown")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
@@ -136,6 +156,9 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().split("\n", 1)[0]
 
 
+_DAMAGED = re.compile(r"Corrupt database file|checksum", re.I)
+_FAILED = re.compile(r"Failed to commit|Input/output error|No space left", re.I)
+_UNHELPFUL = re.compile(r"\. The database has been invalidated\. Original error: ")
 _LOCKED = re.compile(
     r"Could not set lock|being used by another process|Conflicting lock|is already attached", re.I
 )
@@ -167,10 +190,15 @@ def attach(
     told = False
     while True:
         try:
+            mend(path)
             connection.execute(statement)
+            if not undo_of(path).exists():
+                return
+            # Its holder was killed meanwhile.
+            connection.execute(f"DETACH {quoted(name)}")
         except duckdb.Error as error:
             if not _LOCKED.search(str(error)):
-                raise AuditError(f"{path}: cannot be opened: {first_line(error)}") from None
+                raise AuditError(f"{path}: cannot be opened: {_why(error)}") from None
             holder = _HOLDER.search(str(error))
             who = f"process {holder['pid']} ({holder['program']})" if holder else "another process"
             if time.monotonic() >= deadline:
@@ -183,8 +211,17 @@ def attach(
                 told = True
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 1.6, 2.0)
-        else:
-            return
+
+
+def _why(error: duckdb.Error) -> str:
+    """Why a database cannot be opened, for whoever has to do something about it."""
+    said = first_line(error)
+    if "version number" not in said:
+        return said
+    return (
+        f"a newer DuckDB wrote it ({said.removeprefix('IO Error: ')}); this is DuckDB "
+        f"{duckdb.__version__}: install the one that wrote it, or put back a backup"
+    )
 
 
 @contextmanager
@@ -219,24 +256,21 @@ def describe(connection: duckdb.DuckDBPyConnection, database: str, *tables: Tabl
 
 
 def replace_file(new: Path, old: Path) -> None:
-    """Put ``new`` in the place of ``old`` so that a reader meets one or the other, durably."""
-    with new.open("rb") as file:
-        os.fsync(file.fileno())
-    new.replace(old)
-    sync_folder(old.parent)
+    """Put ``new`` in the place of ``old`` so that a reader meets one or the other, durably.
 
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in ``folder`` durable."""
-    if os.name == "posix":
-        file = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
+    AuditError where the disk does not take it.
+    """
+    try:
+        with new.open("rb") as file:
+            os.fsync(file.fileno())
+        new.replace(old)
+        sync_folder(old.parent)
+    except OSError as error:
+        raise AuditError(f"{old}: cannot be replaced: {error.strerror}") from None
 
 
 def remove_database(path: Path) -> None:
-    """Remove a database file and its write-ahead log, if they exist."""
-    for file in (path, path.with_name(path.name + ".wal")):
+    """Remove a database file and what belongs to it, if they exist."""
+    # The file last: what stays behind would be taken for that of the next file of the name.
+    for file in (undo_of(path), path.with_name(path.name + ".wal"), path):
         file.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metrics import UNKNOWN
+from pipeline.privacy.ids import is_hashed, stored_id
 from pipeline.rejects import accepted
 from pipeline.staging import Reading, key_of, tidy, unless_blank, value_of
 from pipeline.survey import clean, described
@@ -78,12 +79,11 @@ def _number_lists(reading: Reading, part: Part) -> None:
         f"({_following(reading, table.name)} (ORDER BY first))::INTEGER AS list, * "
         f"FROM {part.lists}"
     )
-    values = {"list_id": "CAST(key AS VARCHAR)", "query_id": "CAST(key AS VARCHAR)"}
-    for column in (QUERY_ID, MODEL_VERSION):
-        if column.name in reading.logged:
-            said = key_of(column)
-            other = values.get(column.name, "NULL")
-            values[column.name] = f"coalesce({unless_blank(said)}, {other})"
+    own = "CAST(key AS VARCHAR)"
+    kept = stored_id(reading.settings, LIST_ID.name, own)
+    values = {LIST_ID.name: kept, QUERY_ID.name: _stored_query(reading, own)}
+    if MODEL_VERSION.name in reading.logged:
+        values[MODEL_VERSION.name] = unless_blank(key_of(MODEL_VERSION))
     for name in reading.settings.slices:
         values["=" + name] = tidy(internal(name))
     values["list_rows"] = "rows"
@@ -94,25 +94,38 @@ def _number_lists(reading: Reading, part: Part) -> None:
     )
 
 
+def _stored_query(reading: Reading, own: str) -> str:
+    """SQL of the query of a list: the list itself, whose id is ``own``, where none is logged."""
+    settings = reading.settings
+    said = "NULL"
+    if QUERY_ID.name in reading.logged:
+        said = unless_blank(key_of(QUERY_ID))
+    if is_hashed(settings, QUERY_ID.name):
+        return stored_id(settings, QUERY_ID.name, f"coalesce({said}, {own})")
+    return f"coalesce({said}, {stored_id(settings, LIST_ID.name, own)})"
+
+
 def _number_items(reading: Reading, part: Part, supplied: Sequence[str]) -> None:
     """Session table ``item_numbers``: keys of items, their numbers and supplied attributes."""
     log = f"{reading.database}.{LOG_ITEMS.name}"
+    kept = stored_id(reading.settings, ITEM_ID.name, "CAST(key AS VARCHAR)")
     reading.run(
-        f"CREATE OR REPLACE TEMP TABLE item_keys AS SELECT DISTINCT {_ITEM} AS key FROM {part.rows}"
+        f"CREATE OR REPLACE TEMP TABLE item_keys AS SELECT key, {kept} AS item_id "
+        f"FROM (SELECT DISTINCT {_ITEM} AS key FROM {part.rows})"
     )
     reading.run(
         f"INSERT INTO {log} SELECT ({_following(reading, LOG_ITEMS.name)} ())::INTEGER, item_id "
-        f"FROM (SELECT CAST(key AS VARCHAR) AS item_id FROM item_keys) ANTI JOIN {log} "
-        "USING (item_id)"
+        f"FROM item_keys ANTI JOIN {log} USING (item_id)"
     )
     values = "".join(
         f", coalesce(known.{internal(name)}, {literal(UNKNOWN)}) AS {internal(name)}"
         for name in supplied
     )
-    join = "LEFT JOIN item_table AS known USING (item_id)" if supplied else ""
+    # The item table has its ids as they were delivered.
+    join = "LEFT JOIN item_table AS known ON known.item_id = CAST(key AS VARCHAR)"
     reading.run(
         f"CREATE OR REPLACE TEMP TABLE item_numbers AS SELECT key, item{values} FROM item_keys "
-        f"JOIN {log} AS log ON CAST(key AS VARCHAR) = item_id {join}"
+        f"JOIN {log} AS log USING (item_id) {join if supplied else ''}"
     )
 
 

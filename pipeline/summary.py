@@ -4,6 +4,7 @@ Everything fits 80 columns and reads the same without colour.  Nothing here deci
 """
 
 import csv
+import io
 import json
 import re
 import shlex
@@ -323,6 +324,10 @@ def _short(path: Path) -> str:
         return str(path)
 
 
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+"""What a spreadsheet takes for the start of a formula, full-width forms included."""
+
+
 def plain(value: Any) -> Any:
     """``value`` as JSON can hold it."""
     return value.isoformat() + "Z" if isinstance(value, datetime) else value
@@ -330,16 +335,24 @@ def plain(value: Any) -> Any:
 
 def write_csv(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> None:
     """Rows as CSV; text that a spreadsheet would run as a formula is prefixed with a quote."""
-    writer = None
-    for row in rows:
-        if writer is None:
-            writer = csv.DictWriter(file, list(row), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow({name: _cell(value) for name, value in row.items()})
+    line = io.StringIO(newline="")
+    # With these line ends, a carriage return is quoted too, which else would end a row.
+    writer = csv.writer(line, lineterminator="\r\n")
+
+    def write(cells: Iterable[Any]) -> None:
+        writer.writerow(map(_cell, cells))
+        file.write(line.getvalue().removesuffix("\r\n") + "\n")
+        line.seek(0)
+        line.truncate()
+
+    for at, row in enumerate(rows):
+        if at == 0:
+            write(row)
+        write(row.values())
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+    if isinstance(value, str) and value.startswith(_FORMULA):
         return "'" + value
     return plain(value)
 

@@ -64,6 +64,16 @@ def survey(reading: Reading) -> None:
     )
 
 
+def too_long(reading: Reading, most: int) -> tuple[int, int]:
+    """How many lists have more than ``most`` rows, and the rows of the longest."""
+    ((lists, longest),) = reading.rows(
+        "SELECT count(*), coalesce(max(rows), 0)::BIGINT FROM ("
+        f"SELECT sum(rows) AS rows FROM {SURVEY} WHERE key IS NOT NULL GROUP BY key) "
+        f"WHERE rows > {most}"
+    )
+    return lists, longest
+
+
 def suspect(reading: Reading, lists: list[str]) -> None:
     """Make more lists suspects, by their ids."""
     reading.connection.execute(

@@ -17,6 +17,7 @@ class Cause(Coded):
     FEW_RELEVANT = "few_relevant", "a compared group has fewer relevant rows than min_relevant"
     NO_INTERVAL = "no_interval", "too many resamples have no such score, so there is no interval"
     INTERVAL = "interval", "beyond the threshold, but the interval is not: it may be within"
+    SUPPRESSED = "suppressed", "numbers about too few are not told (privacy.min_cell)"
     NOISE = "noise", "beyond the threshold, but chance alone often gives such a score"
 
 

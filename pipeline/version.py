@@ -9,6 +9,7 @@ import schemas
 
 _PIPELINE = (
     "readers.py",
+    "privacy/ids.py",
     "staging.py",
     "survey.py",
     "rejects.py",

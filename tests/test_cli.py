@@ -195,7 +195,7 @@ def test_broken_rows_are_shown_where_they_stand(tmp_path: Path) -> None:
         'line 2 of part.csv: relevance "1.2" is outside [0, 1]',
         'line 4 of part.csv: relevance "NaN" is outside [0, 1]',
         'line 7 of part.csv: rank "3" follows a gap in ranks',
-        'line 8 of part.csv: item_id "x" is in the list twice',
+        "line 8 of part.csv: item_id is in the list twice",
     ):
         assert words in " ".join(result.stdout.split())
     document = last_line(result)
@@ -628,10 +628,10 @@ def test_score_with_settings(log: Path, month: Path) -> None:
         (("score", "{log}", "--p", "7"), 2, "p lies between 0 and 1"),
         (("score", "{log}", "--attribute", "gendre"), 3, "did you mean 'gender'?"),
         (("score", "{log}", "--attribute", "rank"), 2, "has a meaning of its own"),
-        (("score", "gone.csv"), 2, "no such file: gone.csv"),
-        (("score", "{log}", "--items", "gone.csv"), 2, "no such file: gone.csv"),
-        (("check", "{folder}"), 2, "no such file"),
-        (("check", "gone.csv"), 2, "no such file: gone.csv"),
+        (("score", "gone.csv"), 2, "gone.csv: no such file"),
+        (("score", "{log}", "--items", "gone.csv"), 2, "gone.csv: no such file"),
+        (("check", "{folder}"), 2, "is a directory"),
+        (("check", "gone.csv"), 2, "gone.csv: no such file"),
     ],
 )
 def test_files_that_cannot_be_scored(

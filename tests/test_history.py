@@ -32,7 +32,7 @@ from pipeline.batch import ingest_batch, measure_batch, score_batch
 from pipeline.errors import AuditError
 from pipeline.history import breaches, labelled, manifest, merge
 from pipeline.publish import publish
-from pipeline.results import result_hash
+from pipeline.results import result_hash, rows_of_file
 from pipeline.run import run_batch
 from pipeline.settings import Settings
 from pipeline.store import store_of
@@ -189,12 +189,12 @@ def test_one_bit_is_another_digest(settings: Settings) -> None:
         for table in ("fairness_history", "group_history"):
             name = store_of(settings).batch(DAY).stem
             connection.execute(f'CREATE TABLE batch.{table} AS FROM "{name}".{table}')
-        assert result_hash(connection, database) == result(settings)
+        assert result_hash(connection, *rows_of_file(database)) == result(settings)
         connection.execute(
             "UPDATE batch.group_history SET value = nextafter(value, 2::DOUBLE) WHERE rowid = "
             "(SELECT min(rowid) FROM batch.group_history WHERE value IS NOT NULL)"
         )
-        assert result_hash(connection, database) != result(settings)
+        assert result_hash(connection, *rows_of_file(database)) != result(settings)
 
 
 def test_a_batch_without_scores_has_no_digest(settings: Settings) -> None:

@@ -59,10 +59,11 @@ def read_rows(
     table: Table,
     where: str = "true",
     values: Sequence[object] = (),
+    source: str | None = None,
 ) -> list[Row]:
-    """Rows of a table of the history, in the order of its key."""
+    """Rows of a table of the history, or of SQL in its place, in the order of its key."""
     found = connection.execute(
-        f"SELECT {table.column_list} FROM history.{table.name} WHERE {where} "
+        f"SELECT {table.column_list} FROM {source or f'history.{table.name}'} WHERE {where} "
         f"ORDER BY {', '.join(table.key)}",
         list(values),
     ).fetchall()

@@ -1,0 +1,350 @@
+"""Whether the store holds what it was told to hold: every file read, nothing written."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+
+from pipeline.errors import AuditError, StoreBusy, StoreDamaged
+from pipeline.files import file_digest
+from pipeline.history import HISTORY_DATABASE
+from pipeline.integrity.contents import (
+    alike,
+    batch_problems,
+    people_problems,
+    revision_problems,
+    scan,
+    status_problems,
+    unlike,
+)
+from pipeline.integrity.opening import open_as_is
+from pipeline.integrity.told import Told, told_by
+from pipeline.ledger import Ledger, Record, mismatch
+from pipeline.publish import write_copy
+from pipeline.sealing import read_head
+from pipeline.settings import Settings
+from pipeline.store import Store, attach, remove_database, spill_of, store_of, working
+from schemas.tables import BATCHES
+
+Progress = Callable[[int, int], object]
+_FILE, _COPY, _FRESH = "batch", "copy", "fresh"
+
+
+@dataclass
+class Verified:
+    """What a look at everything found.
+
+    ``problems``: what is lost, torn, changed or unknown, a text each.  ``unfinished``: what was
+    interrupted and the next run settles.  ``head``: line and digest of the ledger's last line.
+    The rest counts what was looked at.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+    head: tuple[int, str] | None = None
+    batches: int = 0
+    revisions: int = 0
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+
+
+def verify(
+    settings: Settings, *, expect: str | None = None, progress: Progress = lambda done, of: None
+) -> Verified:
+    """Read every file of the store, and compare them with the ledger and with one another.
+
+    ``expect`` is the digest of a line of the ledger that was noted elsewhere: a ledger without it
+    was replaced.  ``progress`` hears of batch files.  StoreBusy where another process writes.
+    """
+    store, found = store_of(settings), Verified()
+    with working(settings, [store.root]) as connection:
+        problem = open_as_is(settings, connection, store, HISTORY_DATABASE)
+        # Nobody writes to the ledger while the history is open here.
+        record = Ledger(store.ledger).read()
+        _look_at_ledger(store, record, expect, found)
+        usable = _usable(connection, problem, store, record, found)
+        told = _told(connection if usable else None, store, record, found)
+        if told is None:
+            return found
+        readable = usable and _look_at_history(connection, store, told, found)
+        _look_at_files(
+            settings, store, record, told, connection if readable else None, found, progress
+        )
+    if readable:
+        _look_at_copy(settings, store, record, found)
+    return found
+
+
+def _look_at_ledger(store: Store, record: Record, expect: str | None, found: Verified) -> None:
+    """The chain of the ledger by itself."""
+    found.problems += [f"{store.ledger}: {problem}" for problem in record.problems]
+    if record.torn:
+        found.unfinished.append(
+            f"{store.ledger}: {record.torn} bytes of a line that was not finished"
+        )
+    if record.lines and not record.problems:
+        found.head = record.lines[-1]["line"], record.lines[-1]["hash"]
+    if expect and expect not in {line.get("hash") for line in record.lines}:
+        found.problems.append(f"{store.ledger}: has no line {expect}: lines were removed")
+
+
+def _usable(
+    connection: duckdb.DuckDBPyConnection,
+    problem: str | None,
+    store: Store,
+    record: Record,
+    found: Verified,
+) -> bool:
+    """Whether there is a history to compare with; ``problem`` is why it could not be opened."""
+    if problem:
+        if record.kept or store.history.exists():
+            found.problems.append(problem)
+        return False
+    with suppress(duckdb.Error):
+        if not store.ledger.exists() and not _holds_batches(connection):
+            found.unfinished.append(
+                f"{store.history}: was not made to its end; the next run does it"
+            )
+            return False
+    return True
+
+
+def _holds_batches(connection: duckdb.DuckDBPyConnection) -> bool:
+    there = connection.execute(
+        "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?",
+        [HISTORY_DATABASE, BATCHES.name],
+    ).fetchall()
+    name = f"{HISTORY_DATABASE}.{BATCHES.name}"
+    return bool(there and connection.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchall())
+
+
+def _told(
+    connection: duckdb.DuckDBPyConnection | None, store: Store, record: Record, found: Verified
+) -> Told | None:
+    """What there should be, None where nothing says so.
+
+    Says where history and ledger do not go together.
+    """
+    head = None
+    if connection is not None:
+        try:
+            head = read_head(connection)
+            if head is None and not store.ledger.exists():
+                found.problems.append(
+                    f"{store.ledger}: is not there. A store of before there were ledgers gets one "
+                    "from its next run; until then nothing tells whether it is whole"
+                )
+                return None
+            end = Ledger(store.ledger).end()
+            if (head[1] if head else None) not in (end.heads if end else (None,)):
+                found.problems.append(str(mismatch(Ledger(store.ledger), head)))
+        except (AuditError, duckdb.Error) as error:
+            found.problems.append(_said(store.history, error))
+    entries = record.up_to(head[1] if head else None)
+    last = record.entries[-1:]
+    if last and not record.lines[-1].get("of"):
+        entry = last[0]
+        about = f" of {entry['batch']}" if "batch" in entry else ""
+        found.unfinished.append(
+            f"line {entry['line']} of the ledger: {entry['event']}{about} was interrupted; the "
+            "next run settles it"
+        )
+    try:
+        return told_by(entries)
+    except StoreDamaged as error:
+        found.problems.append(f"{store.ledger}: {error}")
+        return Told()
+
+
+def _said(path: Path, error: Exception) -> str:
+    # What DuckDB says of a damaged file names none.
+    cause = error.__cause__ if isinstance(error.__cause__, duckdb.Error) else error
+    text = str(cause).strip().split("\n", 1)[0]
+    return text if isinstance(cause, AuditError) else f"{path}: cannot be read: {text}"
+
+
+def _look_at_history(
+    connection: duckdb.DuckDBPyConnection, store: Store, told: Told, found: Verified
+) -> bool:
+    """The history against the ledger; False where not all of it can be read."""
+    try:
+        found.rows = scan(connection, HISTORY_DATABASE)
+        found.problems += batch_problems(connection, told)
+        problems, found.revisions = revision_problems(connection, told)
+        found.problems += problems + status_problems(connection)
+        found.problems += people_problems(connection, told)
+        found.batches = len(told.batches)
+    except duckdb.Error as error:
+        found.problems.append(_said(store.history, error))
+        return False
+    return True
+
+
+def _look_at_files(
+    settings: Settings,
+    store: Store,
+    record: Record,
+    told: Told,
+    history: duckdb.DuckDBPyConnection | None,
+    found: Verified,
+    progress: Progress,
+) -> None:
+    """Every file of a batch: its bytes against the ledger, its rows against the history."""
+    here = {path.name.removesuffix(".duckdb"): path for path in _databases(store.root / "batches")}
+    every = sorted({*here, *told.files})
+    interrupted = record.lines[-1].get("staged") if record.lines else None
+    for at, batch in enumerate(every):
+        progress(at, len(every))
+        waiting = store.staged(batch, interrupted) if interrupted else None
+        path = here.get(batch)
+        if waiting and waiting.exists() and file_digest(waiting) == told.current.get(batch):
+            # The change was committed; whoever opens the history next puts its file in place.
+            path = waiting
+        if path is None:
+            found.problems.append(
+                f"{store.root / 'batches' / batch}.duckdb: is missing; put it back from a backup, "
+                "or run the batch again from its logs"
+            )
+            continue
+        problem = _bytes_problem(path, told.files.get(batch, []), store)
+        if problem:
+            found.problems.append(f"{path}: {problem}")
+            continue
+        _count(path, found)
+        if history is not None:
+            merged = told.merged.get(batch) == told.current[batch]
+            _compare(settings, path, batch, history, found, merged=merged)
+    for path in (*store.root.glob("batches/*.wal"), *store.root.glob("refused/*.wal")):
+        found.problems.append(
+            f"{path}: does not belong there, and would change what is read; take it away"
+        )
+    for path in _databases(store.root / "refused"):
+        _scan_file(settings, path, found)
+    left = sum(path.is_file() for path in (store.root / "staged").glob("*.duckdb"))
+    if left:
+        found.unfinished.append(
+            f"{store.root / 'staged'}: {left} files of runs that go on or were interrupted"
+        )
+    if store.history.with_name("history.duckdb.wal").exists():
+        found.unfinished.append(
+            f"{store.history}.wal: a process ended before it could tidy up; the next one does"
+        )
+
+
+def _count(path: Path, found: Verified) -> None:
+    found.files += 1
+    found.bytes += path.stat().st_size
+
+
+def _databases(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.duckdb"))
+
+
+def _bytes_problem(path: Path, digests: list[tuple[str, int]], store: Store) -> str | None:
+    """What is wrong with the bytes of a batch file, None where nothing is."""
+    if not digests:
+        return f"{store.ledger.name} knows of no such batch"
+    try:
+        own = file_digest(path)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if own == digests[-1][0]:
+        return None
+    for said, line in digests[:-1]:
+        if own == said:
+            return f"is an old one that was replaced since (line {line} of the ledger)"
+    return (
+        f"its bytes were changed since line {digests[-1][1]} of the ledger; put it back from a "
+        "backup, or run the batch again from its logs with --force"
+    )
+
+
+def _compare(
+    settings: Settings,
+    path: Path,
+    batch: str,
+    history: duckdb.DuckDBPyConnection,
+    found: Verified,
+    *,
+    merged: bool,
+) -> None:
+    """A batch file whose bytes are right against what the history says of the batch."""
+    try:
+        attach(history, path, _FILE, read_only=True, patience=settings.busy_seconds)
+        try:
+            differing = alike(history, _FILE, batch, merged=merged)
+        finally:
+            history.execute(f"DETACH {_FILE}")
+    except (AuditError, duckdb.Error) as error:
+        found.problems.append(_said(path, error))
+        return
+    if differing is None:
+        found.unfinished.append(f"{batch}: is computed and not merged; run it again")
+    elif differing:
+        found.problems.append(
+            f"{batch}: {', '.join(differing)} of the history differ from its file; the history was "
+            "changed. `rankaudit rebuild` makes it again from the files"
+        )
+
+
+def _scan_file(settings: Settings, path: Path, found: Verified) -> None:
+    try:
+        with working(settings, [path.parent]) as connection:
+            attach(connection, path, _FILE, read_only=True, patience=settings.busy_seconds)
+            scan(connection, _FILE)
+        _count(path, found)
+    except StoreBusy:
+        raise
+    except (AuditError, OSError, duckdb.Error) as error:
+        found.problems.append(_said(path, error))
+
+
+def _look_at_copy(settings: Settings, store: Store, record: Record, found: Verified) -> None:
+    """The published copy against a fresh one, which is made for it and removed."""
+    known = {(line["line"], line["hash"]) for line in record.entries} | {None}
+    if not store.dashboard.exists():
+        found.unfinished.append(f"{store.dashboard}: is not there; `rankaudit publish` makes it")
+        return
+    fresh = spill_of(settings) / f"verify.{os.getpid()}.duckdb"
+    folders = [store.root, fresh.parent]
+    try:
+        with working(settings, folders) as connection:
+            attach(connection, store.dashboard, _COPY, read_only=True)
+            scan(connection, _COPY)
+            attach(
+                connection,
+                store.history,
+                HISTORY_DATABASE,
+                read_only=True,
+                patience=settings.busy_seconds,
+            )
+            own = read_head(connection, _COPY)
+            if own not in known:
+                found.problems.append(
+                    f"{store.dashboard}: is no copy of this history; `rankaudit publish` makes one"
+                )
+                return
+            if own != read_head(connection):
+                found.unfinished.append(
+                    f"{store.dashboard}: is older than the history; `rankaudit publish` renews it"
+                )
+                return
+            write_copy(connection, fresh, settings)
+            attach(connection, fresh, _FRESH, read_only=True)
+            differing = unlike(connection, _COPY, _FRESH)
+    except StoreBusy:
+        raise
+    except (AuditError, duckdb.Error) as error:
+        found.problems.append(_said(store.dashboard, error))
+        return
+    finally:
+        remove_database(fresh)
+    if differing:
+        found.problems.append(
+            f"{store.dashboard}: {', '.join(differing)} differ from the history; `rankaudit "
+            "publish` makes it again"
+        )
