@@ -2,7 +2,7 @@
 
 VENV   := .venv
 PY     := $(VENV)/bin/python
-UV     := uv==0.13.8
+TOOLS  := .venv-lock
 CONFIG ?=
 ARGS   ?=
 
@@ -26,7 +26,7 @@ FIND_PYTHON = for found in $(PYTHON) python3.13 python3.12 python3.11 python3 py
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help audit test check dev docs bench lock clean clean-data
+.PHONY: help audit test check dev docs bench mutants lock audit-deps sbom clean clean-data
 
 help: ## Show this list
 	@echo 'make TARGET'
@@ -58,16 +58,27 @@ docs: $(VENV)/.ready ## Write the derived parts of docs/ anew
 bench: $(VENV)/.ready ## Measure the speed here; ARGS='--size small' for a quick look
 	@$(PY) benchmarks/bench.py $(ARGS)
 
+mutants: $(VENV)/.ready ## Count the faults that the tests notice in the metrics; ARGS='--share 0.1'
+	@$(PY) tests/mutation.py $(ARGS)
+
 # Extras stay in the pins: a pip older than 23.3 does not see that gql==4 fulfils gql[requests].
-lock: ## Bring requirements.lock in line with pyproject.toml; ARGS=--upgrade takes the newest versions
-	@$(FIND_PYTHON); test -x .venv-lock/bin/uv || "$$found" -m venv --clear .venv-lock
-	@.venv-lock/bin/python -m pip install --quiet '$(UV)'
-	@.venv-lock/bin/uv pip compile pyproject.toml --extra dev --output-file requirements.lock --quiet \
-		--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-strip-extras \
-		--custom-compile-command 'make lock' $(ARGS)
+COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+	--generate-hashes --no-strip-extras --custom-compile-command 'make lock' $(ARGS)
+
+lock: $(TOOLS)/.ready ## Bring the locks in line with pyproject.toml; ARGS=--upgrade takes the newest versions
+	@$(COMPILE) pyproject.toml --extra dev --output-file requirements.lock
+	@$(COMPILE) .ci/tools.in --output-file .ci/tools.lock
+
+# Without a package index there is no tool, which the script says; the minus lets it.
+audit-deps: $(VENV)/.ready ## Ask whether a locked package has a known vulnerability; ARGS=--strict wants an answer
+	-@$(MAKE) --silent --no-print-directory $(TOOLS)/.ready
+	@$(PY) .ci/audit_deps.py $(ARGS)
+
+sbom: $(VENV)/.ready $(TOOLS)/.ready ## List what is locked as CycloneDX; ARGS=FILE writes it there
+	@$(TOOLS)/bin/python .ci/sbom.py $(ARGS)
 
 clean: ## Remove the environment and all caches; data stays
-	@rm -rf $(VENV) .venv-lock .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(TOOLS) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find metrics schemas pipeline assets tests benchmarks examples docs \
 		-name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 	@echo 'Left in place: store/ and logs/ (make clean-data removes them), .dagster/ (run history).'
@@ -94,3 +105,8 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@$(PY) -m pip install --quiet --require-hashes -r requirements.lock
 	@$(PY) -m pip install --quiet --no-deps --no-build-isolation -e .
 	@printf '%s' '$(CURDIR)' > $@
+
+$(TOOLS)/.ready: .ci/tools.lock
+	@rm -f $@; $(FIND_PYTHON); test -x $(TOOLS)/bin/python || "$$found" -m venv --clear $(TOOLS)
+	@$(TOOLS)/bin/python -m pip install --quiet --require-hashes -r .ci/tools.lock
+	@touch $@

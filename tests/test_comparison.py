@@ -29,7 +29,7 @@ from rankings import batch_value, per_list, rankings
 from metrics import Rankings, parse_measure
 from metrics.comparison import COMPARISON_METRICS
 from metrics.comparison.correlation import inversions
-from metrics.comparison.depths import prefix_weight
+from metrics.comparison.depths import DepthWeights, harmonic, prefix_weight
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "comparison.json").read_text("utf-8"))
 
@@ -44,6 +44,55 @@ def test_average_overlap_is_the_mean_agreement_of_the_prefixes() -> None:
 def test_average_overlap_ends_where_the_shorter_list_does() -> None:
     assert value("AO", "ab", "bacd") == pytest.approx((0 + 2 / 2) / 2)
     assert value("AO@10", "bacd", "ab") == pytest.approx((0 + 2 / 2) / 2)
+
+
+def test_items_without_relevance_have_no_place_in_the_order_by_it() -> None:
+    # a b c shown, a c by relevance: one of one, then one of two; a third depth there is not.
+    assert ordered("AO", [0.9, None, 0.1]) == pytest.approx((1 + 1 / 2) / 2)
+
+
+@pytest.mark.parametrize(
+    ("label", "same", "opposite"),
+    [("NDPM", 0, 1), ("FCP", 1, 0), ("Kendall", 1, -1), ("Spearman", 1, -1), ("Pearson", 1, -1)],
+)
+def test_three_items_are_the_fewest_with_an_order(label: str, same: int, opposite: int) -> None:
+    assert value(label, "abc", "abc") == same
+    assert value(label, "abc", "cba") == opposite
+    assert isnan(value(label, "ab", "ab"))
+
+
+@pytest.mark.parametrize("depth", [1, 63, 64, 65, 127, 128, 129])
+def test_harmonic_numbers_reach_as_deep_as_asked(depth: int) -> None:
+    found = harmonic(depth)[depth]
+    assert found == pytest.approx(fsum(1 / i for i in range(1, depth + 1)), rel=1e-14)
+
+
+@pytest.mark.parametrize("depth", [1, 61, 62, 63, 64, 126, 127])
+def test_weights_reach_as_deep_as_asked(depth: int) -> None:
+    """beyond(d) = tail(d + 1) + beyond(d + 1)."""
+    p, at = 0.9, np.array([depth])
+    found = DepthWeights(p, depth).beyond(at)
+    deeper = DepthWeights(p, depth + 1)
+    assert found == pytest.approx(deeper.tail(at + 1) + deeper.beyond(at + 1), rel=1e-9, abs=0)
+
+
+def test_long_lists_that_share_nothing() -> None:
+    """Nothing is known to agree; of 2n different items all prefixes from 2n on can be the same."""
+    p, n = 0.999, 64
+    weights = DepthWeights(p, 2 * n)
+    shown, reference = [f"a{i}" for i in range(n)], [f"b{i}" for i in range(n)]
+    known, agreed = weights.beyond(np.array([n, 2 * n])).tolist()
+    assert value(f"RBO(p={p}).MIN", shown, reference) == 0
+    assert value(f"RBO(p={p}).RES", shown, reference) == pytest.approx(2 * known - agreed)
+
+
+def test_a_reference_rank_is_repeated_within_a_list_only() -> None:
+    rows = [
+        {"list_id": name, "item_id": str(rank), "rank": rank, "reference_rank": reference}
+        for name, references in (("a", (1, 2)), ("b", (2, 3)), ("c", (3, 3)), ("d", (None, None)))
+        for rank, reference in enumerate(references, start=1)
+    ]
+    assert rankings(rows).repeats_reference.tolist() == [False, False, True, False]
 
 
 def test_the_example_of_the_write_up_has_an_overlap_of_seven() -> None:

@@ -1,6 +1,7 @@
 """A label is an identity: it can be printed, read back, and written in no second way."""
 
 import re
+from math import inf
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from metrics import (
     parse_measure,
     parse_score,
 )
+from metrics.families import FAMILIES
 
 
 def value_of(parameter: Parameter) -> st.SearchStrategy[Any]:
@@ -166,3 +168,37 @@ def test_every_score_of_a_metric_has_its_label(metric: Metric) -> None:
     for parameter in metric.parameters:
         # A parameter without which the number means little is said even at its default.
         assert parameter.always == (f"{parameter.name}=" in usual.label)
+
+
+def test_where_a_number_may_lie_in_words() -> None:
+    said = {
+        Parameter("x", 0.5, "").bounds,
+        Parameter("x", 0.5, "", from_low=True).bounds,
+        Parameter("x", 2.0, "", low=1.0, high=inf).bounds,
+        Parameter("x", 2.0, "", low=1.0, high=inf, from_low=True).bounds,
+        Parameter("x", 2.0, "", low=-inf, high=inf).bounds,
+    }
+    assert said == {
+        "lies between 0 and 1 (both excluded)",
+        "lies between 0 and 1 (1 excluded)",
+        "is above 1",
+        "is at least 1",
+        "is any number",
+    }
+
+
+def test_a_family_is_no_metric_and_another_word_is_neither() -> None:
+    for family in FAMILIES:
+        with pytest.raises(LabelError, match=f"{family.name} is a family of metrics"):
+            parse_score(f"{family.name}@3")
+    with pytest.raises(LabelError, match="there is no metric Elsewhere"):
+        parse_score("Elsewhere")
+
+
+@pytest.mark.parametrize("k", [0, -1, 10**9])
+def test_a_cut_off_is_a_whole_number_that_a_label_can_say(k: int) -> None:
+    [metric] = [metric for metric in METRICS if metric.name == "EXP"]
+    with pytest.raises(ValueError, match="whole number from 1"):
+        metric.at(k)
+    assert metric.at(10**9 - 1).label == "EXP@999999999"
+    assert metric.at(1).label == "EXP@1"

@@ -13,6 +13,7 @@ from list_native_lists import all_rows, lists_of, of_list, rows_of
 from rankings import per_list, rankings
 
 from metrics import Reason
+from metrics.list_native import binomial_test, fair_top_k
 from metrics.list_native.binomial_test import minima
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "list_native.json").read_text())
@@ -80,6 +81,21 @@ def test_a_minimum_does_not_depend_on_the_shares_beside_it() -> None:
     assert (np.diff(together, axis=1, prepend=0) >= 0).all()
 
 
+def test_minima_are_the_same_with_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = np.array([0.5, 0.05, 0.3, 0.5, 0.2])
+    wanted = {depth: minima(depth, shares, 0.1) for depth in (20, 12)}
+    monkeypatch.setattr(binomial_test, "_CELLS", 100)
+    monkeypatch.setattr(binomial_test, "_kept", {})
+    for depth in (20, 12, 20):
+        np.testing.assert_array_equal(minima(depth, shares, 0.1), wanted[depth])
+        assert sum(map(len, binomial_test._kept.values())) <= 100
+    assert minima(20, np.array([]), 0.1).shape == (0, 20)
+    # What was kept is taken, what was not is computed.
+    both = minima(20, np.array([0.3, 0.4]), 0.1)
+    np.testing.assert_array_equal(both[0], wanted[20][2])
+    np.testing.assert_array_equal(both[1], minima(20, np.array([0.4]), 0.1)[0])
+
+
 def test_the_adjusted_level_of_the_package_gives_its_minima() -> None:
     for case in GOLDEN["fairsearchcore"]["cases"]:
         k, share, level = case["k"], case["p"], case["adjusted_alpha"]
@@ -103,6 +119,23 @@ def test_only_the_first_thousand_places_are_tested() -> None:
         k: per_list(f"FAIR(reference=target)@{k}", lists).value[0].tolist() for k in (1000, 1400)
     }
     assert found[1000] == found[1400] == [1.0, 1.0]
+    assert fair_top_k.DEEPEST == 1000
+
+
+def test_of_two_levels_as_near_the_lower_is_taken() -> None:
+    # Fair coins, four places: 4/16 and 6/16 of the lists can be made to fail, 5/16 is between.
+    need = minima(4, np.array([0.5]), 5 / 16)[0].tolist()
+    assert slow.probability(need, Fraction(1, 2)) == Fraction(4, 16)
+    more = minima(4, np.array([0.5]), 5 / 16 + 1e-6)[0].tolist()
+    assert slow.probability(more, Fraction(1, 2)) == Fraction(6, 16)
+
+
+def test_the_last_place_that_is_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of ten places with share 1/2 three are needed at the tenth, and two before.
+    monkeypatch.setattr(fair_top_k, "DEEPEST", 10)
+    equal = {"A": 1, "B": 1}
+    assert of_list("FAIRFirst(reference=target)@20", "ABABAAAAAABB", target=equal) == 10.0
+    assert of_list("FAIRFirst(reference=target)@20", "ABABAAAAABAA", target=equal) != 10.0
 
 
 def test_of_fair_lists_about_the_significance_fails() -> None:
@@ -135,12 +168,18 @@ def test_fair_test_by_hand() -> None:
     assert of_list("FAIRFirst(reference=target)@10", "BAAAAAABBB", target=equal) == 7.0
     assert of_list("FAIRFirst(reference=target)@10", "BAAAABAAAA", target=equal) == 10.0
     assert math.isnan(of_list("FAIRFirst@10", "ABABABABAB"))
+    # One place, share 9/10: not of the group with probability 1/10.
+    most = {"A": 9, "B": 1}
+    assert of_list("FAIR(reference=target)@1", "BA", target=most)["A"] == 0.0
+    assert of_list("FAIR(reference=target)@1", "AB", target=most)["A"] == 1.0
 
 
 def test_a_test_that_cannot_fail_is_no_pass() -> None:
     for text in ("A", "AB", "BA", "AAB", "BAAB", "AAAA", "...."):
         values = of_list("FAIR@10", text)
         assert all(map(math.isnan, values.values())), text
+    whole = of_list("FAIR(reference=target)@5", "AABAA", target={"A": 1, "B": 0})
+    assert all(map(math.isnan, whole.values())), "a share of 1, and one of 0"
     assert math.isnan(of_list("FAIR@10", "B" * 19 + "A")["A"]), "one of twenty is easily missed"
     assert of_list("FAIR@10", "B" * 19 + "A")["B"] == 1.0
 

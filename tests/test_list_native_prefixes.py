@@ -8,7 +8,8 @@ from math import log, log2
 import numpy as np
 import pytest
 import slow_prefixes as slow
-from list_native_lists import close, lists_of, of_list
+from counted import evaluated
+from list_native_lists import all_rows, close, lists_of, of_list
 from rankings import per_list
 
 
@@ -23,7 +24,7 @@ def test_prefix_measures_by_hand() -> None:
     assert of_list("rRD(step=2)", "AABBAB") == close({"A": 0.0, "B": lack[0] / sum(lack)})
 
 
-@pytest.mark.parametrize("text", ["AAABBBBBBB", "BBBBBBBAAA", "AAAAABBBBB"])
+@pytest.mark.parametrize("text", ["AAABBBBBBB", "BBBBBBBAAA", "AAAAABBBBB", "A" + 19 * "B"])
 @pytest.mark.parametrize("step", [2, 3, 5])
 def test_the_worst_order_of_two_groups_scores_one(text: str, step: int) -> None:
     whole = {text, text[::-1]}
@@ -91,3 +92,14 @@ def test_items_without_a_group_are_no_part_of_a_prefix() -> None:
         if isinstance(mixed, dict):
             assert math.isnan(mixed.pop("unknown"))
         assert mixed == bare, label
+
+
+def test_groups_of_other_lists_are_not_groups_of_a_list() -> None:
+    alone = of_list("rKL(step=3)", "AAABBBBBBB")
+    beside = per_list("rKL(step=3)", lists_of("AAABBBBBBB", "CCCC", "ABC")).value
+    assert beside[0] == alone
+
+
+def test_the_group_that_falls_short_most_is_the_worst() -> None:
+    [score] = evaluated("rRD(step=2)", all_rows("AABBAB")).scores
+    assert (score.worst_group, score.best_group) == ("B", "A")

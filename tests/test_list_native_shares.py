@@ -2,16 +2,18 @@
 
 import json
 import math
+from dataclasses import replace
 from math import log, log2
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from counted import evaluated
+import pytest
+from counted import by_group, counts_of, evaluated
 from list_native_lists import all_rows, close, lists_of, of_list, pooled, rows_of
 from rankings import batch_value, per_list, rankings
 
-from metrics import Rankings, Reason
+from metrics import UNKNOWN, Rankings, Reason, evaluate, parse_measure
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "list_native.json").read_text())
 
@@ -51,11 +53,39 @@ def test_skew_beside_target_and_catalogue() -> None:
 def test_skew_of_the_batch_that_cannot_be_said() -> None:
     assert pooled("Skew@2", "AAB")["B"] == Reason.NOT_ON_TOP
     assert set(pooled("Skew@3", "AAB", "AB").values()) == {Reason.ALL_SELECTED}
+    assert pooled("Skew@3", "AB.")["A"] == Reason.ALL_SELECTED
     assert set(pooled("Skew(reference=target)@2", "AAB").values()) == {Reason.TARGET_MISSING}
     target = {"A": 0.4, "B": 0.4, "C": 0.2}
     found = pooled("Skew(reference=target)@2", "AAB", target=target)
     assert found.pop("A") == close(log(1 / 0.4))
     assert found == {"B": Reason.NOT_ON_TOP, "C": Reason.GROUP_ABSENT}
+
+
+def test_skew_of_a_group_that_should_not_be_there_is_not_compared() -> None:
+    found = pooled("Skew(reference=target)@2", "ABAB", target={"A": 1.0, "B": 0.0})
+    assert found == {"A": close(log(1 / 2 / 1)), "B": Reason.NOT_COMPARED}
+    # Nor is one that the target does not name.
+    assert pooled("Skew(reference=target)@2", "ABAB", target={"A": 1.0}) == found
+
+
+def test_skew_beside_a_catalogue_with_items_without_a_group() -> None:
+    sizes = {"A": 1, "B": 3, UNKNOWN: 6}
+    found = pooled("Skew(reference=catalogue)@3", "AAB", catalogue=sizes)
+    assert found == {
+        "A": close(log(2 / 3 / (1 / 4))),
+        "B": close(log(1 / 3 / (3 / 4))),
+        UNKNOWN: Reason.GROUP_ABSENT,
+    }
+    nobody = pooled("Skew(reference=catalogue)@2", "ABAB", catalogue={UNKNOWN: 6})
+    assert {nobody["A"], nobody["B"]} == {Reason.NOT_COMPARED}
+
+
+@pytest.mark.parametrize(("share", "absent"), [(0.2, True), (0.0, False)])
+def test_skew_beside_a_group_that_nobody_reports(share: float, absent: bool) -> None:
+    counts = replace(counts_of(all_rows("AAB")), target={"A": 0.4, "B": 0.4, "C": share})
+    found = by_group(evaluate(parse_measure("Skew(reference=target)@3"), counts))
+    alone = {"A": close(log(2 / 3 / 0.5)), "B": close(log(1 / 3 / 0.5))}
+    assert found == (dict.fromkeys("AB", Reason.GROUP_ABSENT) if absent else alone)
 
 
 def test_skew_list_by_list_adds_one_item_of_the_reference_mix() -> None:
@@ -101,6 +131,14 @@ def test_attention_at_the_ends_of_its_range() -> None:
     assert math.isnan(of_list("TargetAWRF", "AB"))
     assert math.isnan(of_list("TargetAWRF(reference=list)", "AAA"))
     assert math.isnan(of_list("TargetAWRF@2", "..AB", target={"A": 1, "B": 1}))
+
+
+def test_attention_beside_a_catalogue_with_items_without_a_group() -> None:
+    label = "TargetAWRF(reference=catalogue)"
+    assert math.isnan(of_list(label, "A.B", catalogue={UNKNOWN: 3}))
+    # Beside others, they change no share of those.
+    known = of_list(label, "A.B", catalogue={"A": 1, "B": 2})
+    assert of_list(label, "A.B", catalogue={"A": 1, "B": 2, UNKNOWN: 5}) == close(known)
 
 
 def test_attention_of_items_without_a_group_goes_to_nobody() -> None:

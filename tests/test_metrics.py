@@ -22,6 +22,7 @@ from metrics import (
     evaluate,
     parse_measure,
 )
+from metrics.aggregations import WORST_DIFFERENCE, WORST_RATIO, Range
 from metrics.comparison import COMPARISON_METRICS
 from metrics.fairness.prefixes import SMOOTHED_ZERO, TERMS, steps, tails
 from metrics.weights import attention, exposure, rbp
@@ -99,6 +100,30 @@ def test_a_range_is_no_wider_than_need_be(name: str, extreme: list[int], bound: 
     found = float(BY_NAME[name].of(np.array(extreme, dtype=float)))
     assert found == bound
     assert bound in (BY_NAME[name].range(0, 1).low, BY_NAME[name].range(0, 1).high)
+
+
+def test_ranges_of_aggregations_of_values_that_can_be_negative() -> None:
+    """Of values in [-3, 1], which are 4 apart at most."""
+    found = {name: str(each.range(-3.0, 1.0)) for name, each in BY_NAME.items()}
+    assert found == {
+        "MinMaxRatio": "[0, 1]",
+        "MaxMinRatio": "[1, inf)",
+        "MaxMinDiff": "[0, 4]",
+        "MaxAbsDiff": "[0, 4]",
+        "MeanAbsDev": "[0, 2]",
+        "LTwo": "[0, inf)",
+        "Variance": "[0, 4]",
+    }
+    assert str(WORST_DIFFERENCE.range(-3.0, 1.0)) == "[0, 3]"
+    assert str(WORST_DIFFERENCE.range(-1.0, 3.0)) == "[0, 3]"
+    assert str(WORST_RATIO.range(-3.0, 1.0)) == "[-3, 1]"
+
+
+def test_a_range_has_room_for_rounding_in_proportion() -> None:
+    assert 1e6 * (1 + 1e-13) in Range(0.0, 1e6)
+    assert 1e6 * (1 + 1e-11) not in Range(0.0, 1e6)
+    assert -1e-13 in Range(0.0, 1e6)
+    assert -1e-11 not in Range(0.0, 1e6)
 
 
 def test_ratios_of_zeros() -> None:
@@ -493,7 +518,8 @@ def test_a_value_that_is_undefined_says_why(reason: Reason) -> None:
 
 
 def test_every_reason_has_a_case() -> None:
-    assert set(CASES) == set(Reason)
+    # What is not told has a value; it is left out where it is published.
+    assert set(CASES) == set(Reason) - {Reason.SUPPRESSED}
 
 
 def test_undefined_leaves_the_other_metrics_standing() -> None:

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from itertools import product
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from locked import LOCK, Pin, pins_of
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -28,43 +30,56 @@ def _project() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 
-def _lock() -> str:
-    return (ROOT / "requirements.lock").read_text("utf-8")
+TOOLS = ROOT / ".ci" / "tools.lock"
 
 
-def _entries() -> list[tuple[Requirement, list[str]]]:
-    """Every pin with its options, continuation lines joined and comments dropped."""
-    text = re.sub(r"^\s*#.*\n", "", _lock(), flags=re.MULTILINE)
-    lines = re.sub(r"\\\n\s*", " ", text).splitlines()
-    split = [re.split(r"\s+(?=--)", line.strip()) for line in lines if line.strip()]
-    return [(Requirement(pin), options) for pin, *options in split]
+def _lock() -> list[Pin]:
+    return pins_of(LOCK.read_text("utf-8"))
 
 
 def _pins(platform: dict[str, str]) -> list[tuple[str, str]]:
     """Name and version of what the lock installs there."""
-    return [
-        (canonicalize_name(pin.name), str(pin.specifier).removeprefix("=="))
-        for pin, _ in _entries()
-        if pin.marker is None or pin.marker.evaluate(platform)
-    ]
+    return [(pin.name, pin.version) for pin in _lock() if pin.here(platform)]
 
 
-def test_every_pin_is_exact_and_hashed() -> None:
-    entries = _entries()
-    assert len(entries) > len(_project()["project"]["dependencies"])
-    for pin, options in entries:
-        assert re.fullmatch(r"==[^*,]+", str(pin.specifier)), pin
-        assert options, f"{pin} has no hash"
-        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", option) for option in options), pin
+@pytest.mark.parametrize("lock", [LOCK, TOOLS], ids=["requirements", "tools"])
+def test_every_pin_is_exact_and_hashed(lock: Path) -> None:
+    text = lock.read_text("utf-8")
+    pins = pins_of(text)
+    assert len(pins) == len(re.findall(r"^[\w.-]+(\[.+\])?==", text, re.MULTILINE)) > 20
+    for pin in pins:
+        assert re.fullmatch(r"==[^*,]+", str(pin.requirement.specifier)), pin
+        assert pin.options, f"{pin.name} has no hash"
+        for option in pin.options:
+            assert re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", option), pin
+        assert pin.via, f"nothing needs {pin.name}"
 
 
-def test_the_lock_names_no_place() -> None:
-    assert "://" not in _lock()
-    for pin, _ in _entries():
-        assert pin.url is None
-    for line in _lock().splitlines():
+@pytest.mark.parametrize("lock", [LOCK, TOOLS], ids=["requirements", "tools"])
+def test_the_lock_names_no_place(lock: Path) -> None:
+    text = lock.read_text("utf-8")
+    assert "://" not in text
+    for pin in pins_of(text):
+        assert pin.requirement.url is None
+    for line in text.splitlines():
         assert not re.match(r"\s*-(?!-hash=)", line), line
         assert not re.search(r"(^|[\s'\"=])[/~]\w", line), line
+
+
+def test_only_what_was_locked_is_installed() -> None:
+    """Every pip install takes hashes, or takes nothing from anywhere."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert "://" not in makefile.replace("http://127.0.0.1:3000", "")
+    calls = re.findall(r"^.*\bpip install\b.*$", makefile, re.MULTILINE)
+    installed = [set(call.split()) for call in calls]
+    hashed = [words for words in installed if "--require-hashes" in words]
+    assert [sorted(words & {"requirements.lock", ".ci/tools.lock"}) for words in hashed] == [
+        ["requirements.lock"],
+        [".ci/tools.lock"],
+    ]
+    for words in installed:
+        if words not in hashed:
+            assert {"--no-deps", "--no-build-isolation", "-e", "."} <= words, words
 
 
 @pytest.mark.parametrize("platform", PLATFORMS, ids=lambda p: "-".join(sorted(set(p.values()))))
@@ -87,9 +102,9 @@ def test_the_dagster_family_moves_together() -> None:
 
 
 def test_the_lock_is_for_linux_and_macos() -> None:
-    for pin, _ in _entries():
-        marker = pin.marker or Marker("sys_platform == 'win32'")
-        assert not marker.evaluate({"sys_platform": "win32"}), f"{pin} is pinned for Windows"
+    for pin in _lock():
+        marker = pin.requirement.marker or Marker("sys_platform == 'win32'")
+        assert not marker.evaluate({"sys_platform": "win32"}), f"{pin.name} is pinned for Windows"
 
 
 def test_packages_layers_and_tools_name_the_same_folders() -> None:
@@ -175,3 +190,34 @@ def test_the_workspace_loads_what_the_project_names() -> None:
     workspace = yaml.safe_load((ROOT / "workspace.yaml").read_text("utf-8"))
     [location] = [entry["python_module"] for entry in workspace["load_from"]]
     assert location["module_name"] == _project()["tool"]["dagster"]["module_name"]
+
+
+def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, cwd=ROOT, timeout=120,
+        check=False, env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+
+
+def test_every_module_is_imported_without_a_warning() -> None:
+    files = [file for layer in LAYERS for file in sorted((ROOT / layer).rglob("*.py"))]
+    names = {".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files}
+    modules = sorted(name.removesuffix(".__init__") for name in names)
+    assert len(modules) > 100
+    done = _python("-W", "error", "-c", f"import {', '.join(modules)}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_installed_fits_together() -> None:
+    done = _python("-m", "pip", "check")
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_hooks_before_a_commit_are_valid_and_fetch_nothing() -> None:
+    done = _python("-m", "pre_commit", "validate-config", ".pre-commit-config.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
+    assert [repo["repo"] for repo in config["repos"]] == ["local"]
+    hooks = [hook for repo in config["repos"] for hook in repo["hooks"]]
+    assert {hook["language"] for hook in hooks} == {"system"}
+    assert all(hook["entry"].startswith(".venv/bin/") for hook in hooks)

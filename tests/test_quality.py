@@ -10,6 +10,7 @@ from rankings import Row, batch_value, per_list, rankings
 
 from metrics import Reason, parse_measure
 from metrics.quality import QUALITY_METRICS
+from metrics.quality.lists import LARGEST
 
 # -- by hand
 
@@ -192,3 +193,39 @@ def test_parameters_and_labels() -> None:
     for metric in QUALITY_METRICS:
         for score in metric.usual.scores():
             assert score.alarm == "low" or metric.per_group
+
+
+def test_little_gain_is_a_gain() -> None:
+    rows = [
+        {"list_id": "l", "item_id": str(rank), "rank": rank, "relevance": relevance}
+        for rank, relevance in enumerate((0.25, 0.5), start=1)
+    ]
+    assert per_list("CG(gain=linear)@1", rankings(rows)).value.tolist() == [0.25]
+    assert per_list("DCG(gain=linear)@1", rankings(rows)).value.tolist() == [0.25]
+
+
+def test_a_list_that_begins_below_the_cut_has_no_click_through() -> None:
+    rows = [{"list_id": "l", "item_id": "a", "rank": 2, "click": 1.0, "propensity": 0.5}]
+    assert np.isnan(per_list("CTR(method=ips)@1", rankings(rows)).value).all()
+    assert per_list("CTR(method=ips)@2", rankings(rows)).value.tolist() == [1 / 0.5]
+    # By matched rows, one is needed whose click is known.
+    assert np.isnan(per_list("CTR@2", rankings([{**rows[0], "click": None}])).value).all()
+
+
+def test_estimates_of_clicks_at_the_edges() -> None:
+    def estimate(*clicks: tuple[float, float | None], method: str = "ips") -> float:
+        rows = [
+            {"list_id": "l", "item_id": str(rank), "rank": rank, "click": click, "propensity": seen,
+             "predicted_click": 1.0}
+            for rank, (click, seen) in enumerate(clicks, start=1)
+        ]  # fmt: skip
+        [found] = per_list(f"CTR(method={method})@9", rankings(rows)).value.tolist()
+        return float(found)
+
+    assert estimate((1.0, 0.5), (0.0, None)) == 1 / 0.5, "what was not clicked needs no propensity"
+    assert np.isnan(estimate((1.0, 0.5), (1.0, None)))
+    # Sums are numbers below 1e12.
+    assert np.isnan(estimate((1.0, 1 / LARGEST)))
+    assert estimate((1.0, 2 / LARGEST)) == LARGEST / 2
+    assert np.isnan(estimate((0.0, 1 / LARGEST / 2), method="dr"))
+    assert estimate((0.0, 2 / LARGEST), method="dr") == 1 - LARGEST / 2

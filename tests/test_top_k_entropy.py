@@ -129,3 +129,29 @@ def test_the_most_that_a_list_counts() -> None:
     assert high.tolist() == [MOST]
     usual = per_list("GeneralizedEntropy(alpha=2,per=list)@1", lists).value
     assert usual == pytest.approx([(3000 - 1) / 2], rel=1e-12)
+
+
+def of_each(label: str, *words: str) -> list[float]:
+    found: list[float] = per_list(label, rankings(rows_of(*words), "group")).value.tolist()
+    return found
+
+
+def test_entropy_of_lists_by_hand() -> None:
+    """Benefits: 2 above the cut though irrelevant, 0 below it though relevant, else 1."""
+    # b = 2 0, 2 1, 1 0 and 1 1; alpha 2 is half of the mean of (b / m)^2, less 1.
+    found = of_each("GeneralizedEntropy(alpha=2,per=list)@1", "aB", "ab", "AB", "Ab")
+    assert found == agree([1 / 2, ((4 / 3) ** 2 + (2 / 3) ** 2) / 4 - 1 / 2, 1 / 2, 0.0])
+    # Where a benefit is 0, an alpha of 0 or less gives the most there is; else it is a number.
+    for alpha in ("0", "-1"):
+        label = f"GeneralizedEntropy(alpha={alpha},per=list)@1"
+        assert of_each(label, "aB", "AB", "AAAB") == [MOST] * 3
+        assert 0 < of_each(label, "ab")[0] < MOST
+    assert 0 < of_each("GeneralizedEntropy(alpha=0.5,per=list)@1", "aB")[0] < MOST
+    # Nothing is below the cut.
+    assert np.isnan(of_each("Theil(per=list)@2", "aB")).all()
+
+
+def test_entropy_of_the_batch_by_hand() -> None:
+    """Benefits 2, 0 and 2, 1: the mean is 5/4, that of the squares 9/4."""
+    found = values("GeneralizedEntropy(alpha=2)@1", "aB", "ab")
+    assert found == agree((9 / 4 / (5 / 4) ** 2 - 1) / 2)

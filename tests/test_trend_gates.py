@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline import trends
+from pipeline.assessing.gating import Releases, gate_rows, gates_of, reason_of
 from pipeline.settings import Gate
 from pipeline.trends import GATES, Facts, Gated
 
@@ -120,3 +121,82 @@ def test_each_attribute_has_its_own_gates() -> None:
     found = [(gated.gate, gated.attribute) for gated in trends.tested(two, [two] * 7, LIMITS)]
     assert [name for gate, name in found if gate == "group_mix"] == ["a", "b"]
     assert [name for gate, name in found if gate == "unknown_share"] == ["a", "b"]
+
+
+# -- which batches a batch is compared with
+
+NIGHTS = tuple(f"n{at:02}" for at in range(20))
+EACH = dict.fromkeys(NIGHTS, USUAL)
+NO_RELEASE = Releases(())
+SHORT = Gate(window=3, least=1)
+
+
+def counts(
+    facts: dict[str, Facts], *, start: int = 0, failed: tuple[str, ...] = (),
+    releases: Releases = NO_RELEASE, limits: Gate = SHORT,
+) -> dict[str, dict[str, int]]:  # fmt: skip
+    """Of each batch and gate, how many batches were its baseline."""
+    found = gates_of(NIGHTS, start, facts, set(failed), releases, limits)
+    assert list(found) == list(NIGHTS[start:])
+    return {
+        name: {gate.gate: count for gate, count in zip(said, baselines, strict=True)}
+        for name, (said, baselines) in found.items()
+    }
+
+
+def test_the_last_batches_of_the_window_are_compared() -> None:
+    found = counts(EACH)
+    assert found["n00"] == {}
+    assert [set(found[name].values()) for name in NIGHTS[1:6]] == [{1}, {2}, {3}, {3}, {3}]
+    assert counts(EACH, start=18) == {name: dict.fromkeys(GATES, 3) for name in NIGHTS[18:]}
+
+
+def test_what_a_gate_kept_out_is_replaced_by_older_ones_up_to_twice_the_window() -> None:
+    assert set(counts(EACH, start=19, failed=("n18", "n16"))["n19"].values()) == {3}
+    assert set(counts(EACH, start=19, failed=NIGHTS[15:19])["n19"].values()) == {2}
+    assert set(counts(EACH, start=19, failed=NIGHTS[14:19])["n19"].values()) == {1}
+    assert counts(EACH, start=19, failed=NIGHTS[13:19])["n19"] == {}
+
+
+def test_a_batch_that_fails_now_is_no_baseline_for_the_next() -> None:
+    half = replace(USUAL, rows=100, lists=5, relevance_known=90, click_known=100)
+    facts = EACH | {"n10": half}
+    found = gates_of(NIGHTS[:12], 10, facts, set(), NO_RELEASE, Gate(window=1, least=1))
+    assert [reason_of(said) for said, _ in found.values()] == ["gate_volume", None]
+
+
+def test_a_batch_without_facts_has_no_gates_and_is_no_baseline() -> None:
+    facts = {name: USUAL for name in NIGHTS if name not in ("n18", "n19")}
+    found = counts(facts, start=18, limits=Gate(window=1, least=1))
+    assert found == {"n18": {}, "n19": {}}
+
+
+def test_a_release_starts_anew_for_what_it_may_change() -> None:
+    logged = counts(EACH, start=12, releases=Releases(("n05", "n11")))["n12"]
+    assert logged == {**dict.fromkeys(GATES, 3), "list_length": 1, "group_mix": 1}
+    marked = counts(EACH, start=12, releases=Releases(("n05", "n10", "n11"), ("n10",)))["n12"]
+    assert marked == {**dict.fromkeys(GATES, 2), "list_length": 1, "group_mix": 1}
+    assert list(marked) == list(GATES)
+    # A release that is still to come changes nothing.
+    assert counts(EACH, start=12, releases=Releases(("n19",)))["n12"] == dict.fromkeys(GATES, 3)
+
+
+def test_a_batch_belongs_to_the_last_release_before_it() -> None:
+    releases = Releases(("b", "d"), ("d",))
+    assert [releases.of(name) for name in "abcde"] == ["", "b", "b", "d", "d"]
+    assert [releases.data_of(name) for name in "abcde"] == ["", "", "", "d", "d"]
+
+
+def test_rows_and_reason_of_what_the_gates_said() -> None:
+    length = Gated("list_length", None, 10.0, 20.0, 0.5, 0.25, False, "shorter")
+    mix = Gated("group_mix", "town", 0.4, 0.3, 0.2, 0.15, False, "mixed")
+    fine = replace(length, gate="volume", passed=True)
+    assert reason_of([fine, length, mix]) == "gate_list_length"
+    assert reason_of([fine, mix, length]) == "gate_group_mix: town"
+    assert reason_of([fine]) is None
+    first, second = gate_rows({"b": ((fine, mix), (7, 8))})
+    assert second == {
+        "batch": "b", "gate": "group_mix", "attribute": "town", "value": 0.4, "usual": 0.3,
+        "distance": 0.2, "allowed": 0.15, "passed": False, "text": "mixed", "baseline": 8,
+    }  # fmt: skip
+    assert (first["gate"], first["passed"], first["baseline"]) == ("volume", True, 7)

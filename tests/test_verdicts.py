@@ -63,6 +63,9 @@ CASES: dict[str, tuple[dict[str, Any], str, str | None]] = {
         {"doubt": Doubt(0.5, 0.7, p_noise=0.4, settled=0.79)}, "breach", None
     ),
     "nearly chance": ({"doubt": Doubt(0.5, 0.7, p_noise=0.05)}, "breach", None),
+    "as seldom by chance as may be": (
+        {"doubt": Doubt(0.5, 0.7, p_noise=1.0 - 0.95)}, "breach", None
+    ),
     "no noise floor": ({"doubt": Doubt(0.5, 0.7)}, "breach", None),
     "high": ({"label": HIGH, "value": 0.3, "doubt": Doubt(0.25, 0.4)}, "breach", None),
     "high within": ({"label": HIGH, "value": 0.2, "doubt": Doubt(0.1, 0.4)}, "ok", None),
@@ -172,7 +175,8 @@ def test_verdict(case: str) -> None:
 
 def test_every_cause_has_its_case() -> None:
     said = {reason.split(":")[0] for _, _, reason in CASES.values() if reason}
-    assert said == {cause.value for cause in Cause}
+    # What is not told has a verdict; it is left out where it is published.
+    assert said == {cause.value for cause in set(Cause) - {Cause.SUPPRESSED}}
     assert all(cause.text for cause in Cause)
 
 

@@ -89,7 +89,7 @@ def entropy_of_counts(counts: Counts, given: Given) -> Number:
         return Reason.ALL_SELECTED
     lost, gained = qualified - hits, selected - hits
     benefits = np.stack([lost, rows - lost - gained, gained], axis=-1)
-    found = generalised_entropy(benefits, _alpha(given))
+    found = np.where(cut.decided[..., 0], generalised_entropy(benefits, _alpha(given)), np.nan)
     return Reason.ZERO_BENEFIT if np.isnan(found).all() else found
 
 
