@@ -145,5 +145,6 @@ def into_history(settings: Settings, batch: str, work: str) -> dict[str, Any]:
         "dagster/row_count": merged.scores,
         "revision": merged.revision,
         "changed": merged.changed,
+        **({"notes": "\n".join(merged.notes)} if merged.notes else {}),
         **verdicts,
     }

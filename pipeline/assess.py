@@ -34,8 +34,17 @@ from pipeline.history import has_table, open_history
 from pipeline.sealing import has_history, sealed
 from pipeline.settings import Settings
 from pipeline.store import Tell, store_of
-from schemas.assessments import ALERT_BATCHES, ALERTS, ASSESSMENTS, CHANGE_POINTS, GATES, TRENDS
+from schemas.assessments import (
+    ALERT_BATCHES,
+    ALERTS,
+    ASSESSMENTS,
+    CHANGE_POINTS,
+    GATES,
+    MARKERS,
+    TRENDS,
+)
 from schemas.columns import Table
+from schemas.tables import FAIRNESS_HISTORY
 
 Notice = Literal["none", "newest", "all"]
 """Which new alerts may be sent: none; those that the newest batch of the history opens, if it is
@@ -118,29 +127,61 @@ def _assessed(
     asked: Sequence[str],
     notify: Notice,
 ) -> Assessed:
+    look = _look(connection, settings, every, at, _sendable(settings, every, asked, notify))
+    due = [batch for batch in every[at:] if not standing.get(batch)]
+    changed = bool(look.differing)
+    if changed or due:
+        with sealed(connection, store_of(settings), "assess", {"batches": due}):
+            for change in look.changes:
+                replace(connection, change.table, change.rows, change.by, change.which)
+            write_statuses(connection, look.found.reasons, look.wrong)
+            write_markers(connection, *look.markers)
+            _note(connection, due)
+    by_batch = (change.which for change in look.changes if change.table in _BY_BATCH)
+    later = (look.wrong.union(*by_batch) & standing.keys()) - set(asked)
+    gated = tuple(batch for batch, reason in look.found.reasons.items() if reason)
+    return Assessed(changed, tuple(sorted(later)), tuple(look.alerts.new), gated)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the history should hold, and where it does not."""
+
+    found: Found
+    alerts: AlertRows
+    changes: "list[_Change]"
+    wrong: set[str]
+    markers: tuple[list[tuple[str, str]], list[list[object]]]
+
+    @property
+    def differing(self) -> list[str]:
+        """Tables that are not as they should be."""
+        names = [change.table.name for change in self.changes if change.which]
+        names += [FAIRNESS_HISTORY.name] if self.wrong else []
+        return names + ([MARKERS.name] if any(self.markers) else [])
+
+
+def _look(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    every: Sequence[str],
+    at: int,
+    sendable: set[str],
+) -> _Look:
     from_log = log_markers(connection, every)
     stored = read_stored(connection, every[at])
     releases = read_releases(connection, from_log)
     found = computed(connection, settings, every, stored, releases)
-    sendable = _sendable(settings, every, asked, notify)
     rows = AlertRows(connection, settings, stored, found, sendable)
-    alerts, sightings = alert_tables(rows)
-    changes = _changes(connection, settings, every, found, alerts, sightings)
+    changes = _changes(connection, settings, every, found, *alert_tables(rows))
     wrong = wrong_statuses(connection, found.reasons)
-    gone, new = marker_changes(connection, from_log)
-    due = [batch for batch in every[at:] if not standing.get(batch)]
-    changed = bool(wrong or gone or new or any(change.which for change in changes))
-    if changed or due:
-        with sealed(connection, store_of(settings), "assess", {"batches": due}):
-            for change in changes:
-                replace(connection, change.table, change.rows, change.by, change.which)
-            write_statuses(connection, found.reasons, wrong)
-            write_markers(connection, gone, new)
-            _note(connection, due)
-    touched = wrong.union(*(change.which for change in changes if change.table in _BY_BATCH))
-    later = (touched & standing.keys()) - set(asked)
-    gated = tuple(batch for batch, reason in found.reasons.items() if reason)
-    return Assessed(changed, tuple(sorted(later)), tuple(rows.new), gated)
+    return _Look(found, rows, changes, wrong, marker_changes(connection, from_log))
+
+
+def differing_tables(connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
+    """Tables that are not what these settings make of the attached history; only reads."""
+    every = _batches(connection)
+    return _look(connection, settings, every, 0, set()).differing if every else []
 
 
 def _sendable(

@@ -41,7 +41,7 @@ def _verified(found: Any) -> list[str]:
 
     lines = [f"  {printable(text)}" for text in found.unfinished]
     if lines:
-        lines.insert(0, "[yellow]unfinished[/], which is no harm:")
+        lines.insert(0, "[yellow]unfinished[/]:")
     if found.head:
         lines += [f"ledger   {found.head[0]:,} lines, the last one", f"         {found.head[1]}"]
     lines.append(

@@ -34,6 +34,22 @@ def sync_folder(folder: Path) -> None:
             os.close(file)
 
 
+def is_begun(path: Path) -> bool:
+    """Whether whoever made the database ``path`` did not get as far as its headers."""
+    return path.exists() and path.stat().st_size < _HEADERS
+
+
+def begin_again(path: Path, empty: bytes) -> None:
+    """Make a database that was only begun an ``empty`` one, unless somebody is at it."""
+    with path.open("r+b") as file, suppress(BlockingIOError):
+        # The lock that DuckDB takes; the file stays the same, for those who have it open already.
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if is_begun(path):
+            file.write(empty)
+            file.flush()
+            os.fsync(file.fileno())
+
+
 def undo_of(path: Path) -> Path:
     """The file that keeps what a checkpoint of the database ``path`` writes over."""
     return path.with_name(path.name + ".undo")

@@ -1,5 +1,6 @@
 """The history: one short transaction per batch, and what it replaced is kept."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,15 +10,34 @@ import duckdb
 
 from metrics import METRICS, WHOLE
 from pipeline.batch import DATABASE, info, now
+from pipeline.durable import begin_again
 from pipeline.errors import AuditError
 from pipeline.files import file_digest
 from pipeline.ledger import WITHOUT_ROWS
 from pipeline.privacy.shown import Shown
-from pipeline.sealing import checked, discard, file_of, has_history, sealed, settle, told
-from pipeline.settings import Settings
-from pipeline.store import Tell, attach, create, store_of, transaction, working
+from pipeline.sealing import (
+    checked,
+    discard,
+    file_of,
+    has_history,
+    only_begun,
+    sealed,
+    settle,
+    told,
+)
+from pipeline.settings import JOIN, Settings
+from pipeline.store import (
+    Tell,
+    attach,
+    create,
+    remove_database,
+    spill_of,
+    store_of,
+    transaction,
+    working,
+)
 from schemas.assessments import ASSESSMENTS, GATES
-from schemas.columns import Table, quoted
+from schemas.columns import Table, literal, quoted
 from schemas.tables import (
     BATCHES,
     COUNTS_OF_HISTORY,
@@ -38,11 +58,12 @@ Manifest = dict[str, Row]
 
 @dataclass(frozen=True)
 class Merged:
-    """What merging a batch did: its revision, and whether anything changed."""
+    """What merging a batch did: its revision, whether anything changed, and what is strange."""
 
     revision: int
     changed: bool
     scores: int
+    notes: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -57,17 +78,32 @@ def open_history(
     store.make()
     has_history(store)
     with working(settings, [store.root]) as connection:
+        if only_begun(store):
+            _begin_again(connection, settings)
+            read_only = False
         _attach(connection, settings, read_only=read_only, waiting=waiting)
-        if read_only and not has_table(connection, BATCHES):
+        end = checked(connection, store)
+        begun = end is not None and None not in end.heads
+        if read_only and not begun and not has_table(connection, BATCHES):
             # Whoever made the file was killed before it held anything.
             connection.execute(f"DETACH {HISTORY_DATABASE}")
             read_only = False
             _attach(connection, settings, read_only=read_only, waiting=waiting)
-        end = checked(connection, store)
         if not read_only:
             create_missing(connection)
             settle(connection, store, end)
         yield connection
+
+
+def _begin_again(connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+    """Put an empty history in the place of one that the first run of all did not finish."""
+    empty = spill_of(settings) / f"empty.{os.getpid()}.duckdb"
+    try:
+        attach(connection, empty, "empty")
+        connection.execute("DETACH empty")
+        begin_again(store_of(settings).history, empty.read_bytes())
+    finally:
+        remove_database(empty)
 
 
 def _attach(
@@ -133,14 +169,14 @@ def newest_batch(settings: Settings) -> str | None:
     return max(done, default=None)
 
 
-def manifest(settings: Settings) -> Manifest:
+def manifest(settings: Settings, waiting: Tell | None = None) -> Manifest:
     """The last attempt at each batch, by batch; empty without a history.
 
     With its ``breaches``, and whether a gate keeps it from being judged: ``gated``.
     """
     if not has_history(store_of(settings)):
         return {}
-    with open_history(settings, read_only=True) as connection:
+    with open_history(settings, read_only=True, waiting=waiting) as connection:
         failed = "SELECT NULL AS batch"
         if has_table(connection, GATES):
             failed = "SELECT batch FROM history.gates WHERE NOT passed"
@@ -224,6 +260,7 @@ def merge(
                         pass
                 return Merged(revision, changed=False, scores=scores)
             row = {**new, "revision": revision + 1}
+            notes = _new_groups(connection, settings, batch)
             facts = {**told(row), **file}
             with sealed(
                 connection,
@@ -235,7 +272,7 @@ def merge(
                 _supersede(connection, batch)
                 put(connection, row)
                 due_again(connection, "batch = ?", batch)
-        return Merged(revision + 1, changed=True, scores=scores)
+        return Merged(revision + 1, changed=True, scores=scores, notes=notes)
     finally:
         discard(store, batch, run_id)
 
@@ -280,6 +317,24 @@ def put(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
     for table in COUNTS_OF_HISTORY:
         _replace(connection, batch, table.name, "SELECT *, ? AS batch", batch)
     write_manifest(connection, row)
+
+
+def _new_groups(
+    connection: duckdb.DuckDBPyConnection, settings: Settings, batch: str
+) -> tuple[str, ...]:
+    """Remarks on groups of the attached batch file that no other batch has: often misspelt ones."""
+    table, other = f"{HISTORY_DATABASE}.group_history", "batch <> ?"
+    found = connection.execute(
+        f"SELECT attribute, group_value FROM {DATABASE}.group_history "
+        f"WHERE NOT contains(attribute, {literal(JOIN)}) "
+        f"AND attribute IN (SELECT attribute FROM {table} WHERE {other}) "
+        f"EXCEPT SELECT attribute, group_value FROM {table} WHERE {other} ORDER BY ALL",
+        [batch, batch],
+    ).fetchall()
+    if settings.privacy.min_cell > 1:
+        names = dict.fromkeys(name for name, _ in found)
+        return tuple(f"{name}: a group that no other batch has" for name in names)
+    return tuple(f"{name}: no other batch has the group {group!r}" for name, group in found)
 
 
 def _supersede(connection: duckdb.DuckDBPyConnection, batch: str) -> None:

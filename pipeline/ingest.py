@@ -36,6 +36,8 @@ from schemas.rules import LOGGED, RANK
 from schemas.stored_log import LOG_ROWS, stored_log, views
 from schemas.tables import GROUP_SIZES, REJECTED_ROWS, RULE_COUNTS
 
+_SHOWN_GROUPS = 10
+
 
 @dataclass(frozen=True)
 class Ingested:
@@ -263,6 +265,20 @@ def _within_limits(reading: Reading, found: Ingested) -> Ingested:
             )
         if groups > settings.limits.groups:
             problems.append(f"{name}: {groups:,} groups (limits.groups)")
+    for name, known in settings.groups.items():
+        strange = reading.connection.execute(
+            f"SELECT {internal(name)} AS value, sum(rows)::BIGINT FROM {cells} "
+            "WHERE NOT list_contains(?, value) GROUP BY value ORDER BY value",
+            [[*known, UNKNOWN]],
+        ).fetchall()
+        if strange:
+            rows = sum(count for _, count in strange)
+            said = ", ".join(repr(value) for value, _ in strange[:_SHOWN_GROUPS])
+            shown = f": {said}" if settings.privacy.show_values else ""
+            problems.append(
+                f"{name}: {counted(rows, 'row')} in {counted(len(strange), 'group')} that "
+                f"`groups` in the settings does not name{shown}"
+            )
     for name in settings.slices:
         ((values, longest),) = reading.rows(
             f"SELECT count(DISTINCT {internal(name)}), max(length({internal(name)})) "

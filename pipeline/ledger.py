@@ -265,7 +265,8 @@ def mismatch(ledger: Ledger, head: tuple[int, str] | None) -> StoreDamaged:
     lost = [line for line in record.kept if line["line"] > at]
     named = list(dict.fromkeys(line["batch"] for line in lost if "batch" in line))
     shown = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
+    first = lost[0]["line"] if lost else at + 1
     return StoreDamaged(
-        f"history.duckdb has lost what lines {at + 1} and later of {ledger.path.name} say it "
+        f"history.duckdb has lost what lines {first} and later of {ledger.path.name} say it "
         f"holds{': ' + shown if named else ''}. {advice}"
     )

@@ -147,7 +147,8 @@ def _settled(
         return _without_scores(settings, failed, waiting)
     merged = merge(settings, batch, run_id, force=force, waiting=waiting)
     status = "done" if merged.changed else "unchanged"
-    return replace(found, status=status, revision=merged.revision)
+    notes = found.notes + merged.notes
+    return replace(found, status=status, revision=merged.revision, notes=notes)
 
 
 def _without_scores(settings: Settings, failed: Attempted, waiting: Tell | None) -> Outcome:
@@ -187,7 +188,7 @@ def run_batch(
     outcome, not an error; AuditError is what no batch is to blame for.
     """
     check_batch_key(batch)
-    known = {} if force or from_counts else manifest(settings)
+    known = {} if force or from_counts else manifest(settings, waiting)
     if known and up_to_date(settings, batch, known):
         outcome = unchanged(known[batch])
     else:
@@ -237,7 +238,7 @@ def backfill(
     this one.  The history is assessed and the dashboard copy published once, at the end, even when
     interrupted; ``assessed`` is told what came of it.  Alerts are sent only if ``notify``.
     """
-    known = {} if force or from_counts else manifest(settings)
+    known = {} if force or from_counts else manifest(settings, waiting)
     todo = []
     merged = []
     try:

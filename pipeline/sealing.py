@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.durable import checkpoint
+from pipeline.durable import checkpoint, is_begun, sync_folder
 from pipeline.errors import AuditError, StoreDamaged
 from pipeline.files import file_digest
 from pipeline.held import held
@@ -64,6 +64,8 @@ def sealed(
 
 def _finish(connection: duckdb.DuckDBPyConnection, store: Store, entry: Line) -> None:
     """Do what follows the commit of ``entry``; doing it twice does no harm."""
+    # Without its name, the log with the commit would be lost with the power.
+    sync_folder(store.root)
     if "staged" in entry:
         staged = store.staged(entry["batch"], entry["staged"])
         if staged.exists():
@@ -96,6 +98,15 @@ def write_head(connection: duckdb.DuckDBPyConnection, entry: Line) -> None:
     """Note that the history is at ``entry``, a line of the ledger."""
     connection.execute(f"DELETE FROM {_HEAD}")
     connection.execute(f"INSERT INTO {_HEAD} VALUES (?, ?)", [entry["line"], entry["hash"]])
+
+
+def only_begun(store: Store) -> bool:
+    """Whether the first run of all was killed before the history was a database."""
+    return (
+        is_begun(store.history)
+        and Ledger(store.ledger).end() is None
+        and not any((store.root / "batches").glob("*.duckdb"))
+    )
 
 
 def has_history(store: Store) -> bool:

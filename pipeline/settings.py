@@ -293,6 +293,7 @@ class Settings(Part):
     attributes: Annotated[tuple[Attribute, ...], BeforeValidator(_as_list)] = Field(min_length=1)
     slices: Names = ()
     metrics: Names = Field(default=(FAIRNESS.name,), min_length=1, validate_default=True)
+    groups: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default_factory=dict)
     targets: dict[str, dict[str, float]] = Field(default_factory=dict)
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     rejects: Rejects = Rejects()
@@ -407,6 +408,11 @@ class Settings(Part):
                 problems.append(
                     f"columns: {name} is no column of the contract, no slice and no attribute{hint}"
                 )
+        problems += [
+            f"groups: {name} is not among the attributes"
+            for name in self.groups
+            if name not in self.attribute_columns
+        ]
         problems += [
             f"targets: {name} is not among the attributes"
             for name in self.targets

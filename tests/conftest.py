@@ -7,7 +7,11 @@ minutes.  ``HYPOTHESIS_PROFILE=explore`` draws others each time and shrinks what
 
 import os
 
+import pytest
+from damaged import small_audit
 from hypothesis import HealthCheck, Phase, settings
+
+from pipeline.settings import Settings
 
 settings.register_profile(
     "steady",
@@ -24,3 +28,9 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+@pytest.fixture(scope="session")
+def small_store(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """An audit of a few days with everything that a store can hold; tests copy it."""
+    return small_audit(tmp_path_factory.mktemp("small"))

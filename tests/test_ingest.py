@@ -29,7 +29,7 @@ from pipeline.errors import DataRefused, SettingsError
 from pipeline.ingest import Ingested
 from pipeline.quick import check_files
 from pipeline.run import run_batch
-from pipeline.settings import Settings
+from pipeline.settings import Privacy, Settings
 from pipeline.store import store_of
 
 LENIENT = {"max_rejected_share": 0.99}
@@ -543,6 +543,28 @@ def test_unknown_share_above_the_limit_refuses_the_batch(tmp_path: Path) -> None
     assert (outcome.status, outcome.exit_code) == ("refused", 3)
     (row,) = in_history(settings, "FROM batches")
     assert (row["status"], row["revision"]) == ("refused", 0)
+
+
+def test_groups_can_be_a_closed_list(tmp_path: Path) -> None:
+    rows = ranking("a", ["F", "M", "femal", "femal", "fmale", ""])
+    assert checked(tmp_path, rows, groups={"gender": ["F", "M", "femal", "fmale"]}).lists == 1
+    for show, said in ((False, "name$"), (True, "name: 'femal', 'fmale'$")):
+        with pytest.raises(DataRefused, match="gender: 3 rows in 2 groups that .* not " + said):
+            checked(tmp_path, rows, groups={"gender": ["F", "M"]}, privacy={"show_values": show})
+
+
+def test_a_group_of_one_batch_alone_is_remarked_on(tmp_path: Path) -> None:
+    settings = audit(tmp_path, attributes=["gender", "region", ["gender", "region"]])
+    rows = ranking("a", ["F", "M"], region=["north", "south"])
+    for batch in (DAY, "2026-01-06"):
+        deliver(tmp_path, rows, batch=batch)
+        assert run_batch(settings, batch).notes == ()
+    deliver(tmp_path, ranking("a", ["F", "femal"], region=["north", "south"]), batch="2026-01-07")
+    notes = ("gender: no other batch has the group 'femal'",)
+    assert run_batch(settings, "2026-01-07").notes == notes
+    hidden = settings.model_copy(update={"privacy": Privacy(min_cell=5)})
+    (note,) = run_batch(hidden, "2026-01-07", force=True).notes
+    assert note == "gender: a group that no other batch has"
 
 
 def test_unknown_group_takes_part_only_where_asked(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The history opened as it is, whatever the ledger says: for looking at it, or putting it aside."""
 
+from pathlib import Path
+
 import duckdb
 
 from pipeline.errors import AuditError, StoreBusy
@@ -20,7 +22,10 @@ def open_as_is(
     for longer than the settings would wait.
     """
     if not store.history.exists():
-        return f"{store.history}: is missing"
+        return (
+            f"{store.history}: is missing; `rankaudit restore` puts back a backup, and "
+            "`rankaudit rebuild` makes it again from the batch files"
+        )
     try:
         attach(
             connection,
@@ -35,3 +40,11 @@ def open_as_is(
     except AuditError as error:
         return str(error)
     return None
+
+
+def why(path: Path, error: Exception) -> str:
+    """What an error says about a file that is looked at."""
+    # What DuckDB says of a damaged file names none.
+    cause = error.__cause__ if isinstance(error.__cause__, duckdb.Error) else error
+    text = str(cause).strip().split("\n", 1)[0]
+    return text if isinstance(cause, AuditError) else f"{path}: cannot be read: {text}"

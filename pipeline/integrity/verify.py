@@ -1,6 +1,5 @@
 """Whether the store holds what it was told to hold: every file read, nothing written."""
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 
+from pipeline.assess import differing_tables
 from pipeline.errors import AuditError, StoreBusy, StoreDamaged
 from pipeline.files import file_digest
 from pipeline.history import HISTORY_DATABASE
@@ -18,19 +18,18 @@ from pipeline.integrity.contents import (
     revision_problems,
     scan,
     status_problems,
-    unlike,
 )
-from pipeline.integrity.opening import open_as_is
+from pipeline.integrity.copies import copy_problem
+from pipeline.integrity.opening import open_as_is, why
 from pipeline.integrity.told import Told, told_by
 from pipeline.ledger import Ledger, Record, mismatch
-from pipeline.publish import write_copy
-from pipeline.sealing import read_head
+from pipeline.sealing import only_begun, read_head
 from pipeline.settings import Settings
-from pipeline.store import Store, attach, remove_database, spill_of, store_of, working
+from pipeline.store import Store, attach, store_of, working
 from schemas.tables import BATCHES
 
 Progress = Callable[[int, int], object]
-_FILE, _COPY, _FRESH = "batch", "copy", "fresh"
+_FILE = "batch"
 
 
 @dataclass
@@ -70,12 +69,14 @@ def verify(
         told = _told(connection if usable else None, store, record, found)
         if told is None:
             return found
-        readable = usable and _look_at_history(connection, store, told, found)
+        readable = usable and _look_at_history(settings, connection, store, told, found)
         _look_at_files(
             settings, store, record, told, connection if readable else None, found, progress
         )
     if readable:
-        _look_at_copy(settings, store, record, found)
+        wrong, stale = copy_problem(settings, store, record)
+        found.problems += wrong
+        found.unfinished += stale
     return found
 
 
@@ -100,15 +101,16 @@ def _usable(
     found: Verified,
 ) -> bool:
     """Whether there is a history to compare with; ``problem`` is why it could not be opened."""
+    begun = f"{store.history}: was not made to its end; the next run does it"
     if problem:
-        if record.kept or store.history.exists():
+        if not record.lines and only_begun(store):
+            found.unfinished.append(begun)
+        elif record.kept or store.history.exists():
             found.problems.append(problem)
         return False
     with suppress(duckdb.Error):
         if not store.ledger.exists() and not _holds_batches(connection):
-            found.unfinished.append(
-                f"{store.history}: was not made to its end; the next run does it"
-            )
+            found.unfinished.append(begun)
             return False
     return True
 
@@ -143,7 +145,7 @@ def _told(
             if (head[1] if head else None) not in (end.heads if end else (None,)):
                 found.problems.append(str(mismatch(Ledger(store.ledger), head)))
         except (AuditError, duckdb.Error) as error:
-            found.problems.append(_said(store.history, error))
+            found.problems.append(why(store.history, error))
     entries = record.up_to(head[1] if head else None)
     last = record.entries[-1:]
     if last and not record.lines[-1].get("of"):
@@ -160,15 +162,12 @@ def _told(
         return Told()
 
 
-def _said(path: Path, error: Exception) -> str:
-    # What DuckDB says of a damaged file names none.
-    cause = error.__cause__ if isinstance(error.__cause__, duckdb.Error) else error
-    text = str(cause).strip().split("\n", 1)[0]
-    return text if isinstance(cause, AuditError) else f"{path}: cannot be read: {text}"
-
-
 def _look_at_history(
-    connection: duckdb.DuckDBPyConnection, store: Store, told: Told, found: Verified
+    settings: Settings,
+    connection: duckdb.DuckDBPyConnection,
+    store: Store,
+    told: Told,
+    found: Verified,
 ) -> bool:
     """The history against the ledger; False where not all of it can be read."""
     try:
@@ -178,8 +177,13 @@ def _look_at_history(
         found.problems += problems + status_problems(connection)
         found.problems += people_problems(connection, told)
         found.batches = len(told.batches)
+        if not found.problems and (names := differing_tables(connection, settings)):
+            found.unfinished.append(
+                f"{store.history}: {', '.join(names)} are not what the settings make of its "
+                "scores; `rankaudit assess` makes them so"
+            )
     except duckdb.Error as error:
-        found.problems.append(_said(store.history, error))
+        found.problems.append(why(store.history, error))
         return False
     return True
 
@@ -280,7 +284,7 @@ def _compare(
         finally:
             history.execute(f"DETACH {_FILE}")
     except (AuditError, duckdb.Error) as error:
-        found.problems.append(_said(path, error))
+        found.problems.append(why(path, error))
         return
     if differing is None:
         found.unfinished.append(f"{batch}: is computed and not merged; run it again")
@@ -300,51 +304,4 @@ def _scan_file(settings: Settings, path: Path, found: Verified) -> None:
     except StoreBusy:
         raise
     except (AuditError, OSError, duckdb.Error) as error:
-        found.problems.append(_said(path, error))
-
-
-def _look_at_copy(settings: Settings, store: Store, record: Record, found: Verified) -> None:
-    """The published copy against a fresh one, which is made for it and removed."""
-    known = {(line["line"], line["hash"]) for line in record.entries} | {None}
-    if not store.dashboard.exists():
-        found.unfinished.append(f"{store.dashboard}: is not there; `rankaudit publish` makes it")
-        return
-    fresh = spill_of(settings) / f"verify.{os.getpid()}.duckdb"
-    folders = [store.root, fresh.parent]
-    try:
-        with working(settings, folders) as connection:
-            attach(connection, store.dashboard, _COPY, read_only=True)
-            scan(connection, _COPY)
-            attach(
-                connection,
-                store.history,
-                HISTORY_DATABASE,
-                read_only=True,
-                patience=settings.busy_seconds,
-            )
-            own = read_head(connection, _COPY)
-            if own not in known:
-                found.problems.append(
-                    f"{store.dashboard}: is no copy of this history; `rankaudit publish` makes one"
-                )
-                return
-            if own != read_head(connection):
-                found.unfinished.append(
-                    f"{store.dashboard}: is older than the history; `rankaudit publish` renews it"
-                )
-                return
-            write_copy(connection, fresh, settings)
-            attach(connection, fresh, _FRESH, read_only=True)
-            differing = unlike(connection, _COPY, _FRESH)
-    except StoreBusy:
-        raise
-    except (AuditError, duckdb.Error) as error:
-        found.problems.append(_said(store.dashboard, error))
-        return
-    finally:
-        remove_database(fresh)
-    if differing:
-        found.problems.append(
-            f"{store.dashboard}: {', '.join(differing)} differ from the history; `rankaudit "
-            "publish` makes it again"
-        )
+        found.problems.append(why(path, error))

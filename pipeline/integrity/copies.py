@@ -1,0 +1,55 @@
+"""The published copy, against one that is made for it."""
+
+import os
+
+import duckdb
+
+from pipeline.errors import AuditError, StoreBusy
+from pipeline.history import HISTORY_DATABASE
+from pipeline.integrity.contents import scan, unlike
+from pipeline.integrity.opening import why
+from pipeline.ledger import Record
+from pipeline.publish import write_copy
+from pipeline.sealing import read_head
+from pipeline.settings import Settings
+from pipeline.store import Store, attach, remove_database, spill_of, working
+
+_COPY, _FRESH = "copy", "fresh"
+
+
+def copy_problem(settings: Settings, store: Store, record: Record) -> tuple[list[str], list[str]]:
+    """What is wrong with the published copy, and what the next publishing settles; one at most."""
+    again = "`rankaudit publish` makes it again"
+    if not store.dashboard.exists():
+        return [], [f"{store.dashboard}: is not there; {again}"]
+    known = {(line["line"], line["hash"]) for line in record.entries} | {None}
+    fresh = spill_of(settings) / f"verify.{os.getpid()}.duckdb"
+    try:
+        with working(settings, [store.root, fresh.parent]) as connection:
+            attach(connection, store.dashboard, _COPY, read_only=True)
+            scan(connection, _COPY)
+            attach(
+                connection,
+                store.history,
+                HISTORY_DATABASE,
+                read_only=True,
+                patience=settings.busy_seconds,
+            )
+            own = read_head(connection, _COPY)
+            if own not in known:
+                return [f"{store.dashboard}: is no copy of this history; {again}"], []
+            if own != read_head(connection):
+                return [], [f"{store.dashboard}: is older than the history; {again}"]
+            write_copy(connection, fresh, settings)
+            attach(connection, fresh, _FRESH, read_only=True)
+            differing = unlike(connection, _COPY, _FRESH)
+    except StoreBusy:
+        raise
+    except (AuditError, duckdb.Error) as error:
+        return [why(store.dashboard, error)], []
+    finally:
+        remove_database(fresh)
+    if differing:
+        names = ", ".join(differing)
+        return [f"{store.dashboard}: {names} differ from the history; {again}"], []
+    return [], []

@@ -1,0 +1,109 @@
+"""Audits whose store is to be harmed, and hands that harm it as somebody who knows it would."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from stores import audit, deliver, random_lists, read
+
+from pipeline.alerts import act, alerts, mark
+from pipeline.ledger import Ledger, digest
+from pipeline.publish import publish
+from pipeline.run import run_batch
+from pipeline.settings import Settings
+from pipeline.store import Store
+from schemas.columns import Table, quoted
+from schemas.tables import HISTORY_TABLES
+
+DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
+SAID = {
+    "slices": ["device"],
+    "metrics": ["EXP", "NDKL", "IAA"],
+    "thresholds": {"EXP.MinMaxRatio": {"min": 1.0}},
+}
+TIMES = {"replaced_at", "assessed_at", "started_at", "finished_at", "peak_memory"}
+"""Columns that say when something was done, which no file and no ledger repeats."""
+Rows = list[dict[str, Any]]
+
+
+def small_audit(folder: Path, **more: Any) -> Settings:
+    """Three days, the second computed twice; a refused delivery, an alert and a release."""
+    settings = audit(folder, **{**SAID, **more})
+    for seed, day in enumerate(DAYS, 1):
+        deliver(folder, random_lists(seed, 8), batch=day)
+        assert run_batch(settings, day).status == "done"
+    deliver(folder, random_lists(9, 8), batch=DAYS[1])
+    assert run_batch(settings, DAYS[1]).revision == 2
+    deliver(folder, [{**row, "rank": 0} for row in random_lists(3, 8)], batch=DAYS[2])
+    assert run_batch(settings, DAYS[2]).status == "refused"
+    act(settings, [alerts(settings)[0]["alert"]], "ack", who="me", note="seen")
+    mark(settings, DAYS[1], "model v2")
+    publish(settings)
+    return settings
+
+
+def copied(settings: Settings, folder: Path) -> Settings:
+    """The same audit in another folder."""
+    shutil.copytree(settings.folder, folder, dirs_exist_ok=True)
+    return settings.model_copy(update={"folder": folder})
+
+
+def change(path: Path, *statements: str) -> None:
+    """Do something to a database that nobody announced."""
+    with duckdb.connect(str(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def contents(path: Path, tables: Iterable[Table] = HISTORY_TABLES) -> dict[str, Rows]:
+    """Rows of every table, in order, without the times in them."""
+    return {
+        table.name: read(
+            path,
+            f"SELECT {', '.join(quoted(n) for n in table.names if n not in TIMES)} "
+            f"FROM {table.name} ORDER BY ALL",
+        )
+        for table in tables
+    }
+
+
+def forged(store: Store, line: int, **other: Any) -> None:
+    """Let a line of the ledger say something else, and mend all hashes after it."""
+    lines = [json.loads(text) for text in store.ledger.read_bytes().splitlines()]
+    lines[line - 1] |= other
+    renamed: dict[str | None, str] = {}
+    before = None
+    for each in lines:
+        old = each["hash"]
+        each["previous"] = before
+        if "after" in each:
+            each["after"] = renamed.get(each["after"], each["after"])
+        before = each["hash"] = renamed[old] = digest(each)
+    store.ledger.write_bytes(b"".join(map(_written, lines)))
+    if store.history.exists():
+        end = Ledger(store.ledger).end()
+        assert end is not None
+        put_at(store, end.entry)
+
+
+def put_at(store: Store, entry: dict[str, Any]) -> None:
+    """Let the history say that it is at ``entry``."""
+    line, hash_of_it = entry["line"], entry["hash"]
+    change(store.history, f"UPDATE ledger_head SET line = {line}, hash = '{hash_of_it}'")
+
+
+def _written(line: dict[str, Any]) -> bytes:
+    return json.dumps(line, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+
+def every_byte(root: Path) -> dict[str, tuple[bytes, int]]:
+    """Contents and time of every file below a folder, by name."""
+    return {
+        str(path.relative_to(root)): (path.read_bytes(), os.stat(path).st_mtime_ns)
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
