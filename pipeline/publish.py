@@ -85,8 +85,8 @@ def publish(settings: Settings, waiting: Tell | None = None) -> Path:
     new = store.root / f"dashboard.{os.getpid()}{_UNFINISHED}"
     with open_history(settings, waiting=waiting) as connection:
         # Nobody else is at it now, so these are of processes that were killed.
-        for path in store.root.glob(f"dashboard.*{_UNFINISHED}"):
-            remove_database(path)
+        for path in store.root.glob(f"dashboard.*{_UNFINISHED}*"):
+            path.unlink()
         try:
             write_copy(connection, new, settings)
             replace_file(new, store.dashboard)

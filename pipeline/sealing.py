@@ -16,7 +16,7 @@ from pipeline.errors import AuditError, StoreDamaged
 from pipeline.files import file_digest
 from pipeline.held import held
 from pipeline.ledger import DROPPED, KEPT, End, Ledger, Line, mismatch
-from pipeline.store import Store, remove_database, replace_file, transaction
+from pipeline.store import Store, make_durable, remove_database, replace_file, transaction
 from schemas.tables import BATCHES, LEDGER_HEAD
 
 _HEAD = f"history.{LEDGER_HEAD.name}"
@@ -49,6 +49,8 @@ def sealed(
     """
     head = read_head(connection)
     ledger = Ledger(store.ledger)
+    if "staged" in facts and (staged := store.staged(facts["batch"], facts["staged"])).exists():
+        make_durable(staged)
     entry = ledger.announce(event, head[1] if head else None, facts)
     with transaction(connection):
         yield

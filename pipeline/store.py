@@ -107,7 +107,7 @@ def working(settings: Settings, folders: Iterable[Path]) -> Iterator[duckdb.Duck
             raise StoreDamaged(
                 f"{store_of(settings).root}: {said}; `rankaudit verify` says which file"
             ) from error
-        if isinstance(error, duckdb.IOException | duckdb.FatalException) or _FAILED.search(said):
+        if isinstance(error, duckdb.FatalException) or _FAILED.search(said):
             raise AuditError(
                 f"{store_of(settings).root}: {_UNHELPFUL.sub(': ', said).rstrip('!.')}. Nothing is "
                 "half done: see that the disk has room and works, then run the same command again"
@@ -157,7 +157,11 @@ def first_line(error: BaseException) -> str:
 
 
 _DAMAGED = re.compile(r"Corrupt database file|checksum", re.I)
-_FAILED = re.compile(r"Failed to commit|Input/output error|No space left", re.I)
+_FAILED = re.compile(
+    r"Failed to commit|Checkpoint failed|Could not (write|sync|truncate)|fsync failed|"
+    r"Input/output error|No space left",
+    re.I,
+)
 _UNHELPFUL = re.compile(r"\. The database has been invalidated\. Original error: ")
 _LOCKED = re.compile(
     r"Could not set lock|being used by another process|Conflicting lock|is already attached", re.I
@@ -260,13 +264,22 @@ def replace_file(new: Path, old: Path) -> None:
 
     AuditError where the disk does not take it.
     """
+    make_durable(new)
     try:
-        with new.open("rb") as file:
-            os.fsync(file.fileno())
         new.replace(old)
         sync_folder(old.parent)
     except OSError as error:
         raise AuditError(f"{old}: cannot be replaced: {error.strerror}") from None
+
+
+def make_durable(path: Path) -> None:
+    """Make a file and its name outlast a loss of power; AuditError where the disk does not."""
+    try:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+        sync_folder(path.parent)
+    except OSError as error:
+        raise AuditError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def remove_database(path: Path) -> None:
