@@ -156,7 +156,7 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().split("\n", 1)[0]
 
 
-_DAMAGED = re.compile(r"Corrupt database file|checksum", re.I)
+_DAMAGED = re.compile(r"Corrupt database file|checksum|Could not read enough bytes", re.I)
 _FAILED = re.compile(
     r"Failed to commit|Checkpoint failed|Could not (write|sync|truncate)|fsync failed|"
     r"Input/output error|No space left",

@@ -12,6 +12,7 @@ import duckdb
 from crash_children import Children, Ended, Plan
 from stores import LENIENT, RUN_COLUMNS, deliver, random_lists
 
+from pipeline.durable import is_begun
 from pipeline.ledger import Ledger
 from pipeline.settings import Settings, load_settings
 from pipeline.store import store_of
@@ -88,7 +89,7 @@ def settings_in(folder: Path) -> Settings:
 
 def state(path: Path) -> State:
     """What a history, or a published copy, holds in tables that are not empty."""
-    if not path.exists():
+    if not path.exists() or is_begun(path):
         return {}
     with duckdb.connect(str(path), read_only=True) as connection:
         return _rows(connection, None)
@@ -96,7 +97,7 @@ def state(path: Path) -> State:
 
 def states(path: Path) -> States:
     """What a history holds: all of it under None, and what the merge of each batch wrote."""
-    if not path.exists():
+    if not path.exists() or is_begun(path):
         return {}
     with duckdb.connect(str(path), read_only=True) as connection:
         return {batch: _rows(connection, batch) for batch in (None, *DAYS)}

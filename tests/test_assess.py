@@ -277,7 +277,7 @@ def test_merging_makes_a_batch_due(tmp_path: Path) -> None:
     settings = audit(tmp_path, metrics=["EXP"])
     deliver(tmp_path, random_lists(1))
     run_batch(settings, DAY)
-    merge(settings, DAY, force=True)
+    merge(settings, DAY, "again", force=True)
     assert due(settings)
     assert not assess(settings, [DAY]).changed
     assert not due(settings)
