@@ -3,12 +3,13 @@
 A short part, with a seed, of what ``crash_record.py`` does at length.
 """
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from crash_children import FAIL, KILL, Children, Plan, why_not
-from crash_record import FAULTS, KILLS, SIGNALS, Trials
+from crash_record import FAULTS, KILLS, RECORD, SIGNALS, Trials
 from crash_trials import Found, judged
 from stores import DAY, audit, deliver, in_history, random_lists
 
@@ -99,3 +100,14 @@ def test_a_history_that_was_cut_is_not_begun_again(tmp_path: Path) -> None:
             run_batch(settings, DAY)
         assert store.history.stat().st_size == 6144
         aside.rename(lost)
+
+
+def test_the_record_is_of_both_versions() -> None:
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    assert {version.split(".")[0] for version in record} == {"1", "2"}
+    for said in record.values():
+        assert said["problems"] == 0
+        assert said["kills"] == sum(said["kinds"].get(kind, 0) for kind in KILLS)
+        assert said["faults"] == sum(said["kinds"].get(kind, 0) for kind in FAULTS)
+    assert sum(said["kills"] for said in record.values()) >= 500
+    assert sum(said["faults"] for said in record.values()) >= 150
