@@ -111,8 +111,8 @@ def history_assets(
                 size = {"bytes": publish(audit.settings, context.log.info).stat().st_size}
                 said[DASHBOARD] = {key: size for key in keys if key not in gone}
             if notify and newest_batch(audit.settings) in keys:
-                deliver(audit.settings, context.log.warning)
-                if DASHBOARD in selected:
+                sent = deliver(audit.settings, context.log.warning)
+                if sent and DASHBOARD in selected:
                     publish_changes(audit.settings, context.log.info)
         except AuditError as error:
             raise dg.Failure(str(error)) from None

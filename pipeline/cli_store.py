@@ -103,8 +103,7 @@ def run(
     )
     forget_rows(settings, tell)
     publish_changes(settings, tell)
-    if notify and batch == newest_batch(settings):
-        deliver(settings, tell)
+    if notify and batch == newest_batch(settings) and deliver(settings, tell):
         publish_changes(settings, tell)
     found = breaches(settings, [batch])
     if outcome.status in ("no_data", "refused", "failed"):

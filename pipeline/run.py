@@ -257,8 +257,7 @@ def backfill(
         assessed(found)
         forget_rows(settings, waiting)
         publish_changes(settings, waiting)
-        if notify:
-            deliver(settings, waiting)
+        if notify and deliver(settings, waiting):
             publish_changes(settings, waiting)
 
 

@@ -95,10 +95,7 @@ def rebuild(
                 new.replace(store.history)
                 sync_folder(store.root)
 
-            facts = {
-                "batches": work.rows,
-                **held(connection),
-            }
+            facts = {"batches": work.rows, **held(connection)}
             with sealed(connection, store, "rebuild", facts, swap):
                 pass
         finally:
