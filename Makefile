@@ -3,6 +3,7 @@
 VENV   := .venv
 PY     := $(VENV)/bin/python
 TOOLS  := .venv-lock
+READERS := .venv-readers
 CONFIG ?=
 ARGS   ?=
 
@@ -26,7 +27,7 @@ FIND_PYTHON = for found in $(PYTHON) python3.13 python3.12 python3.11 python3 py
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help audit test check dev docs bench mutants crashes lock audit-deps sbom clean clean-data
+.PHONY: help audit test check dev docs bench mutants crashes lock readers audit-deps sbom clean clean-data
 
 help: ## Show this list
 	@echo 'make TARGET'
@@ -71,6 +72,9 @@ COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 
 lock: $(TOOLS)/.ready ## Bring the locks in line with pyproject.toml; ARGS=--upgrade takes the newest versions
 	@$(COMPILE) pyproject.toml --extra dev --output-file requirements.lock
 	@$(COMPILE) .ci/tools.in --output-file .ci/tools.lock
+	@$(COMPILE) .ci/readers.in --output-file .ci/readers.lock
+
+readers: $(READERS)/.ready ## Install what reads the published copy, oldest DuckDB included, for its tests
 
 # Without a package index there is no tool, which the script says; the minus lets it.
 audit-deps: $(VENV)/.ready ## Ask whether a locked package has a known vulnerability; ARGS=--strict wants an answer
@@ -81,7 +85,7 @@ sbom: $(VENV)/.ready $(TOOLS)/.ready ## List what is locked as CycloneDX; ARGS=F
 	@$(TOOLS)/bin/python .ci/sbom.py $(ARGS)
 
 clean: ## Remove the environment and all caches; data stays
-	@rm -rf $(VENV) $(TOOLS) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(TOOLS) $(READERS) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find metrics schemas pipeline assets tests benchmarks examples docs \
 		-name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 	@echo 'Left in place: store/ and logs/ (make clean-data removes them), .dagster/ (run history).'
@@ -112,4 +116,9 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 $(TOOLS)/.ready: .ci/tools.lock
 	@rm -f $@; $(FIND_PYTHON); test -x $(TOOLS)/bin/python || "$$found" -m venv --clear $(TOOLS)
 	@$(TOOLS)/bin/python -m pip install --quiet --require-hashes -r .ci/tools.lock
+	@touch $@
+
+$(READERS)/.ready: .ci/readers.lock
+	@rm -f $@; $(FIND_PYTHON); test -x $(READERS)/bin/python || "$$found" -m venv --clear $(READERS)
+	@$(READERS)/bin/python -m pip install --quiet --require-hashes -r .ci/readers.lock
 	@touch $@

@@ -14,14 +14,15 @@ from uuid import uuid4
 from assets.due import batches_due, delivered, standing, wants_demo, write_demo
 from assets.interrupts import noticed_interrupts
 from assets.location import dagster_home, settings_file
+from pipeline.closing import closing
 from pipeline.errors import AuditError
 from pipeline.history import manifest
-from pipeline.publish import publish
 from pipeline.rejects import RuleCount
+from pipeline.report import show
 from pipeline.run import Outcome, run_batch
 from pipeline.settings import Settings, load_settings
 from pipeline.store import remove_database, store_of
-from pipeline.summary import batch_line, closing, console, details, printable
+from pipeline.summary import batch_line, console, details, printable
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -70,7 +71,7 @@ def audited(settings: Settings, file: Path, tell: Callable[[str], Any]) -> list[
     if not todo:
         tell("Nothing to do: every batch is up to date.")
         if not store_of(settings).dashboard.exists() and manifest(settings):
-            publish(settings)
+            show(settings, tell)
     elif outcomes:
         tell(f"{len(outcomes)} of {len(batches)} batches are up to date.")
     for outcome in _run(settings, file, todo) if todo else ():

@@ -24,6 +24,7 @@ def count_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> d
                 table.name,
                 f"{table.text}\n\nOne row per {', '.join(table.key)}.",
                 "batch",
+                settings,
                 deps=["ranking_log"],
                 metadata=about(table, batch_file(settings)),
             )

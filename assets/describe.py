@@ -6,16 +6,18 @@ from typing import Any
 import dagster as dg
 
 from metrics import AGGREGATIONS, WHOLE
+from pipeline.courses import label_of
 from pipeline.scoring import Row
-from pipeline.settings import Settings
+from pipeline.settings import Settings, Threshold
 from pipeline.store import store_of
 from pipeline.version import code_version
 from schemas.columns import Table
 
 PLOTTED = ("MinMaxRatio", "MaxMinDiff")
 """Of the seven aggregations, those that become plots: one ratio, one difference."""
-_LEFT_OUT = {each.name for each in AGGREGATIONS} - set(PLOTTED)
+LEFT_OUT = {each.name for each in AGGREGATIONS} - set(PLOTTED)
 
+KINDS = {"duckdb", "table"}
 Numbers = dict[str, Any]
 
 
@@ -55,27 +57,31 @@ def spec(
     key: str,
     description: str,
     group: str,
+    settings: Settings,
     *,
+    tags: Mapping[str, str] | None = None,
     deps: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
     freshness: dg.FreshnessPolicy | None = None,
 ) -> dg.AssetSpec:
-    """An asset of this location: in DuckDB, of this version of the code."""
+    """An asset of this location: in DuckDB, of the audit's owners and this version of the code."""
     return dg.AssetSpec(
         key,
         description=description,
         group_name=group,
         deps=deps,
         metadata=metadata,
-        kinds={"duckdb"},
+        tags=tags,
+        owners=settings.owners,
+        kinds=KINDS,
         code_version=code_version(),
         freshness_policy=freshness,
     )
 
 
-def label_of(row: Row) -> str:
-    """The score that a row of the history is about."""
-    return ".".join(filter(None, (row["metric"], row["aggregation"])))
+def at_limit(limit: Threshold) -> str:
+    """A threshold in words, to follow ``at``."""
+    return f"least {limit.min:g}" if limit.min is not None else f"most {limit.max:g}"
 
 
 def score_numbers(rows: Sequence[Row]) -> Numbers:
@@ -86,9 +92,7 @@ def score_numbers(rows: Sequence[Row]) -> Numbers:
     plotted = {
         f"{row['attribute']} {label_of(row)}" if row["attribute"] else label_of(row): row["value"]
         for row in rows
-        if row["slice"] == WHOLE
-        and row["value"] is not None
-        and row["aggregation"] not in _LEFT_OUT
+        if row["slice"] == WHOLE and row["value"] is not None and row["aggregation"] not in LEFT_OUT
     }
     return {**plotted, **verdict_counts(rows), "dagster/row_count": len(rows)}
 

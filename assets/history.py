@@ -16,6 +16,7 @@ from assets.left_out import (
     materialized,
     work_id,
 )
+from assets.month import verdict_chart
 from assets.partitions import SINGLE_RUN
 from assets.resources import Audit
 from assets.stored import stored
@@ -24,10 +25,12 @@ from pipeline.delivery import deliver
 from pipeline.errors import AuditError
 from pipeline.forget import forget_rows
 from pipeline.history import merge, newest_batch
-from pipeline.publish import VIEWS, publish, publish_changes
+from pipeline.publish import publish, publish_changes
+from pipeline.report import renew_report
 from pipeline.settings import Settings
 from pipeline.store import store_of
 from schemas.tables import HISTORY
+from schemas.views import VIEWS
 
 FAIRNESS_HISTORY = HISTORY_ASSET
 DASHBOARD = "dashboard"
@@ -55,6 +58,7 @@ def _specs(settings: Settings, metrics: Sequence[str]) -> list[dg.AssetSpec]:
             f"{scores.text}\n\nOne row per {', '.join(scores.key)}. What a batch replaces moves to "
             "`superseded`.",
             "history",
+            settings,
             deps=metrics,
             metadata=about(scores, str(store.history)),
             freshness=freshness(settings),
@@ -64,8 +68,12 @@ def _specs(settings: Settings, metrics: Sequence[str]) -> list[dg.AssetSpec]:
             "The history as dashboards read it: a copy that is swapped in whole, so that no reader "
             f"meets a lock. One row of each view:\n\n{views}",
             "history",
+            settings,
             deps=[FAIRNESS_HISTORY],
-            metadata={"file": dg.MetadataValue.path(str(store.dashboard))},
+            metadata={
+                "file": dg.MetadataValue.path(str(store.dashboard)),
+                "page": dg.MetadataValue.path(str(store.report)),
+            },
         ),
     ]
 
@@ -108,12 +116,19 @@ def history_assets(
                     context.log.info(f"assessed anew: {', '.join(found.later)}")
             forget_rows(audit.settings, context.log.info)
             if DASHBOARD in selected:
-                size = {"bytes": publish(audit.settings, context.log.info).stat().st_size}
-                said[DASHBOARD] = {key: size for key in keys if key not in gone}
+                size: dict[str, Any] = {
+                    "bytes": publish(audit.settings, context.log.info).stat().st_size
+                }
+                said[DASHBOARD] = {key: dict(size) for key in keys if key not in gone}
+                newest = max(said[DASHBOARD])
+                said[DASHBOARD][newest] |= verdict_chart(audit.settings, newest)
+                if page := renew_report(audit.settings, context.log.warning):
+                    said[DASHBOARD][newest]["page"] = dg.MetadataValue.path(str(page))
             if notify and newest_batch(audit.settings) in keys:
                 sent = deliver(audit.settings, context.log.warning)
                 if sent and DASHBOARD in selected:
                     publish_changes(audit.settings, context.log.info)
+                    renew_report(audit.settings, context.log.warning)
         except AuditError as error:
             raise dg.Failure(str(error)) from None
         for name, by_batch in said.items():

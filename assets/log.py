@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from assets.checks import evaluated, reported
-from assets.describe import about, batch_file
+from assets.describe import KINDS, about, batch_file
 from assets.left_out import each_batch, failure, forget, materialized, work_id
 from assets.log_checks import log_checks, log_results
 from assets.partitions import SINGLE_RUN
@@ -41,7 +41,8 @@ def log_asset(settings: Settings, batches: dg.PartitionsDefinition[str]) -> dg.A
         partitions_def=batches,
         backfill_policy=SINGLE_RUN,
         group_name="batch",
-        kinds={"duckdb"},
+        kinds=KINDS,
+        owners=settings.owners,
         code_version=code_version(),
         metadata=about(table, batch_file(settings)),
         check_specs=specs,

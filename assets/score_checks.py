@@ -8,12 +8,13 @@ from typing import Any
 import dagster as dg
 
 from assets.checks import Finding, check_spec, evaluated, reported, table
-from assets.describe import label_of
+from assets.describe import at_limit
 from assets.left_out import left_out, work_id
 from assets.resources import Audit
 from assets.scores import asset_of
 from assets.stored import Stored, stored
 from metrics import WHOLE, ScoreName, parse_score
+from pipeline.courses import label_of
 from pipeline.errors import AuditError
 from pipeline.scoring import Row
 from pipeline.settings import Settings, Threshold
@@ -33,7 +34,7 @@ def score_checks(
     """The checks on scores, as one step; none where nothing is judged and ERBR is not computed."""
     judged = {slug_of(label): (label, limit) for label, limit in settings.thresholds.items()}
     specs = [
-        check_spec(metric, slug, f"{label} is at {_limit(limit)}, by the batch itself.", batches)
+        check_spec(metric, slug, f"{label} is at {at_limit(limit)}, by the batch itself.", batches)
         for (metric, slug), (label, limit) in judged.items()
     ]
     if "ERBR" in metrics:
@@ -103,7 +104,7 @@ def verdict(score: ScoreName, limit: Threshold, batch: str, rows: Sequence[Row])
         description=_verdict_text(limit, rows, breaches, untold),
         metadata={
             "score": score.label,
-            "threshold": _limit(limit),
+            "threshold": at_limit(limit),
             "judged": len(rows),
             "breaches": len(breaches),
             "undefined": sum(row["status"] == "undefined" for row in untold),
@@ -112,10 +113,6 @@ def verdict(score: ScoreName, limit: Threshold, batch: str, rows: Sequence[Row])
             "untold": table([_shown(row) for row in untold]),
         },
     )
-
-
-def _limit(limit: Threshold) -> str:
-    return f"least {limit.min:g}" if limit.min is not None else f"most {limit.max:g}"
 
 
 def _worst_first(score: ScoreName, rows: Sequence[Row]) -> list[Row]:
@@ -131,7 +128,7 @@ def _verdict_text(
 ) -> str:
     if not rows:
         return "The score was not computed for the batch."
-    said = [f"{len(rows) - len(breaches) - len(untold)} of {len(rows)} are at {_limit(limit)}"]
+    said = [f"{len(rows) - len(breaches) - len(untold)} of {len(rows)} are at {at_limit(limit)}"]
     if breaches:
         where = ", ".join(sorted({row["attribute"] or "no attribute" for row in breaches}))
         said.append(f"{len(breaches)} are not ({where})")

@@ -4,18 +4,19 @@ One asset per fairness metric and one per other family, all computed by one step
 the former one by one, and sixty boxes would be no graph.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
-from assets.describe import about, batch_file, score_numbers, spec
+from assets.describe import LEFT_OUT, about, at_limit, batch_file, score_numbers, spec
 from assets.left_out import each_batch, failure, materialized, work_id
+from assets.month import last_month, past_rows
 from assets.partitions import SINGLE_RUN
 from assets.reads import tables_read
 from assets.resources import Audit
-from metrics import FAIRNESS, METRICS, Measure, Metric
+from metrics import FAIRNESS, METRICS, Measure, Metric, ScoreName
 from pipeline.batch import score_batch
-from pipeline.settings import Settings
+from pipeline.settings import Settings, Threshold
 from schemas.tables import FAIRNESS_HISTORY
 
 
@@ -34,23 +35,63 @@ def measures_by_asset(settings: Settings) -> dict[str, list[Measure]]:
     return found
 
 
-def description(measures: list[Measure]) -> str:
-    """What the scores of an asset are, for people."""
-    computed = ", ".join(f"`{measure.label}`" for measure in measures)
+def description(measures: Sequence[Measure], settings: Settings) -> str:
+    """What the scores of an asset are, and what is asked of them, for people."""
     metrics = list(dict.fromkeys(measure.metric for measure in measures))
     family = metrics[0].family
-    about = "" if family is FAIRNESS else f"{family.title}. {family.text}\n\n"
+    computed = ", ".join(f"`{measure.label}`" for measure in measures)
     rows = f"One row per slice, attribute and aggregation of {computed}."
-    return about + "\n\n".join([*map(_described, metrics), rows])
+    asked = f"{family.title}. {family.text}"
+    return "\n\n".join([asked, *map(_described, metrics), *_limits(measures, settings), rows])
 
 
 def _described(metric: Metric) -> str:
-    return (
-        f"**{metric.name}**: {metric.title}.\n\n"
-        f"- {'Group value' if metric.per_group else 'Value'}: `{metric.formula}`\n"
-        f"- Range: {metric.range}\n"
-        f"- Source: {metric.source}"
-    )
+    scores = [score for score in metric.usual.scores() if score.aggregation is not None]
+    lines = [
+        f"**{metric.name}**: {metric.title}.\n",
+        f"- {'Group value' if metric.per_group else 'Value'}: `{metric.formula}`",
+        f"- Range: {metric.range}",
+    ]
+    if not scores:
+        lines += [f"- {_sides(score)}" for score in metric.usual.scores()]
+    lines += [
+        f"- `{score.label}`: `{score.aggregation.formula}`, in {score.range}. {_sides(score)}"
+        for score in scores
+        if score.aggregation and score.aggregation.name not in LEFT_OUT
+    ]
+    return "\n".join([*lines, f"- Source: {metric.source}"])
+
+
+def _sides(score: ScoreName) -> str:
+    """The fairest value, and the side on which the score is unfair."""
+    best = "No value is the fairest" if score.fairest is None else f"Fairest at {score.fairest:g}"
+    return f"{best}, unfair when {score.alarm}" if score.alarm else f"{best}, never unfair"
+
+
+def _limits(measures: Sequence[Measure], settings: Settings) -> list[str]:
+    """The thresholds that are set for some of the measures, as a paragraph; none for none."""
+    names = [score.label for measure in measures for score in measure.scores()]
+    found = [(name, settings.thresholds[name]) for name in names if name in settings.thresholds]
+    if not found:
+        return []
+    lines = [f"- `{name}`: {_limit(threshold)}" for name, threshold in found]
+    return ["\n".join(["Thresholds:\n", *lines])]
+
+
+def _limit(threshold: Threshold) -> str:
+    where = [
+        f"{kind} {', '.join(f'`{name}`' for name in names)}"
+        for kind, names in (("attributes", threshold.attributes), ("slices", threshold.slices))
+        if names
+    ]
+    return "; ".join([f"at {at_limit(threshold)}", *where])
+
+
+def tags(measures: Sequence[Measure]) -> dict[str, str]:
+    """What an asset can be found by: its family, and whether there is a value for each group."""
+    metrics = [measure.metric for measure in measures]
+    kinds = {"per_group" if metric.per_group else "one" for metric in metrics}
+    return {"family": metrics[0].family.name, "values": "_or_".join(sorted(kinds))}
 
 
 def metric_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
@@ -62,8 +103,10 @@ def metric_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> 
         specs=[
             spec(
                 name,
-                description(measures),
+                description(measures, settings),
                 "metrics",
+                settings,
+                tags=tags(measures),
                 deps=[table.name for table in tables_read(measures)],
                 metadata=about(FAIRNESS_HISTORY, batch_file(settings)),
             )
@@ -84,12 +127,16 @@ def metric_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> 
         )
         if not found:
             raise failure(gone, len(context.partition_keys))
+        past = past_rows(audit.settings, max(found), found)
         for name in (each for each in by_asset if each in selected):
             labels = {measure.label for measure in by_asset[name]}
             said = {
                 key: score_numbers([row for row in rows if row["metric"] in labels])
                 for key, rows in found.items()
             }
+            # Once a run: the page of an asset shows its newest batch.
+            month = [row for row in past if row["metric"] in labels]
+            said[max(found)] |= last_month(audit.settings, max(found), month)
             yield materialized(context, name, said, gone)
 
     return score

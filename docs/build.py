@@ -14,7 +14,6 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
-import duckdb
 import numpy as np
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -22,14 +21,15 @@ from pydantic.fields import FieldInfo
 from metrics import AGGREGATIONS, FAMILIES, METRICS, Metric, Reason
 from metrics.parameters import text_of
 from pipeline.catalogue import bad_side, columns_of, values_of
-from pipeline.publish import VIEWS
 from pipeline.settings import DECIDE_ROWS, DECIDE_SCORES, Settings
 from pipeline.verdicts import Cause
 from schemas.columns import Column, Table
 from schemas.offenders import row_rules
+from schemas.published import COPY_TABLES
 from schemas.rules import LOGGED, QUERY_ID, list_rules, ranking_log
 from schemas.stored_log import log_entries, stored_log
 from schemas.tables import BATCH_TABLES, HISTORY_TABLES, bucket_counts
+from schemas.views import VIEWS
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests"))
@@ -293,35 +293,14 @@ def batch_tables() -> str:
     return "\n\n".join([*sections, same])
 
 
-ADDED_BY_VIEWS = {
-    "label": Column("label", "VARCHAR", "metric and aggregation as printed: EXP.MinMaxRatio"),
-    "release": Column("release", "VARCHAR", "what was marked last, at or before the batch", True),
-}
-"""Columns that views have besides those of the tables they read."""
+def copy_tables() -> str:
+    """Every table that the published copy has beside those of the history."""
+    return "\n\n".join(_described(table, []) for table in COPY_TABLES)
 
 
 def views() -> str:
-    """Every view of the published copy, its columns as DuckDB describes them."""
-    tables = list(HISTORY_TABLES)
-    sections = []
-    with duckdb.connect() as connection:
-        for table in tables:
-            connection.execute(table.create("memory"))
-        for view in VIEWS:
-            connection.execute(f"CREATE VIEW {view.name} AS {view.query}")
-            rows = connection.execute(f"DESCRIBE {view.name}").fetchall()
-            shown = Table(view.name, view.text, _view_columns([row[0] for row in rows], tables))
-            sections.append(_described(shown, tables))
-            tables.append(shown)
-    return "\n\n".join(sections)
-
-
-def _view_columns(names: Sequence[str], tables: Iterable[Table]) -> tuple[Column, ...]:
-    """Columns of a view: those of the widest table that it shows whole, and what it adds."""
-    whole = [table for table in tables if set(table.names) <= set(names)]
-    shown = max(whole, key=lambda table: len(table.columns)).columns if whole else ()
-    known = ADDED_BY_VIEWS | {column.name: column for column in shown}
-    return tuple(known[name] for name in names)
+    """Every view of the published copy."""
+    return "\n\n".join(_described(view, VIEWS[:at]) for at, view in enumerate(VIEWS))
 
 
 # -- rules
@@ -428,6 +407,8 @@ MEANINGS = {
     "machine; `--jobs` share it",
     "threads": "threads that a run may take; `--jobs` share them",
     "busy_seconds": "seconds to wait for a store that another process holds",
+    "owners": "who answers for the audit, as Dagster shows it on every asset: e-mail addresses, or "
+    "teams as in `team:search`",
 }
 """What each setting is, by its place in the file; ``*`` stands for a name that the user chooses."""
 
@@ -578,6 +559,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "causes": causes,
     "history-tables": history_tables,
     "batch-tables": batch_tables,
+    "copy-tables": copy_tables,
     "views": views,
     "rules": rules,
     "settings": settings,

@@ -11,6 +11,7 @@ from pipeline.cli_explain import explain
 from pipeline.cli_files import check, metrics, score
 from pipeline.cli_generate import generate
 from pipeline.cli_integrity import backup, rebuild, restore, verify
+from pipeline.cli_report import report
 from pipeline.cli_store import backfill, history, publish, run
 
 
@@ -47,6 +48,7 @@ for command in (
     mark,
     assess,
     publish,
+    report,
     verify,
     rebuild,
     backup,

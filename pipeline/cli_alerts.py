@@ -110,9 +110,9 @@ def _ended(
 ) -> None:
     """Publish what changed, and say which batches are assessed otherwise than before."""
     from pipeline import summary
-    from pipeline.publish import publish
+    from pipeline.report import show
 
-    publish(settings, summary.telling(quiet=quiet))
+    show(settings, summary.telling(quiet=quiet))
     out = summary.console(quiet=quiet)
     for line in (*lines, *summary.later_lines(assessed.later)):
         out.print(summary.printable(line))

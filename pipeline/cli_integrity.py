@@ -133,13 +133,13 @@ def rebuild(config: Path | None, as_json: bool, quiet: bool) -> None:
     from pipeline import summary
     from pipeline.assess import assess
     from pipeline.integrity.rebuild import rebuild as make
-    from pipeline.publish import publish
+    from pipeline.report import show
 
     tell = summary.telling(quiet=quiet)
     with _progress("batches", quiet=quiet) as progress:
         made = make(settings, progress=progress, waiting=tell)
     assess(settings, made.batches, waiting=tell)
-    publish(settings, tell)
+    show(settings, tell)
     out = summary.console(quiet=quiet)
     out.print(f"{len(made.batches):,} batches, {made.superseded:,} superseded results taken over")
     for path in made.aside:
@@ -188,11 +188,11 @@ def restore(folder: Path, replace: bool, config: Path | None, quiet: bool) -> No
     settings = settings_of(config)
     from pipeline import summary
     from pipeline.integrity.backup import restore as put_back
-    from pipeline.publish import publish
+    from pipeline.report import show
 
     tell = summary.telling(quiet=quiet)
     aside = put_back(settings, folder, replace=replace, waiting=tell)
-    publish(settings, tell)
+    show(settings, tell)
     out = summary.console(quiet=quiet)
     if aside:
         out.print(summary.printable(f"put aside: {aside}"))

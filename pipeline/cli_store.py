@@ -90,10 +90,14 @@ def run(
     settings = settings_of(config)
     from pipeline import summary
     from pipeline.alerts import alerts
+    from pipeline.closing import untold_lines
+    from pipeline.course_lines import print_watched
+    from pipeline.courses import last_month
     from pipeline.delivery import deliver
     from pipeline.forget import forget_rows
     from pipeline.history import breaches, newest_batch, verdicts
     from pipeline.publish import publish_changes
+    from pipeline.report import renew_report
     from pipeline.run import run_batch
 
     out = summary.console(quiet=quiet)
@@ -112,12 +116,14 @@ def run(
         out.print(summary.batch_line(outcome))
         for line in summary.details(outcome):
             out.print(line)
-        for line in summary.untold_lines(verdicts(settings, [batch])):
+        for line in untold_lines(verdicts(settings, [batch])):
             out.print(f"  {line}")
         if found:
             out.print()
             summary.print_scores(out, found, "Beyond their thresholds")
+        print_watched(out, settings, last_month(settings, batch))
         summary.print_alerts(out, alerts(settings, batches=[batch]), "Alerts seen in the batch")
+    renew_report(settings, tell)
     noticed = _noticed(settings, [batch])
     if as_json:
         click.echo(json.dumps({**_outcome(outcome), "breaches": len(found)}))
@@ -153,6 +159,8 @@ def backfill(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from pipeline import summary
+    from pipeline.closing import closing
+    from pipeline.report import renew_report
     from pipeline.run import backfill as run_backfill
     from pipeline.run import days
 
@@ -186,10 +194,11 @@ def backfill(
                 out.print(line)
             progress.advance(task)
     later = [batch for found in assessed for batch in found.later]
+    renew_report(settings, summary.telling(quiet=quiet))
     if not quiet:
         for line in summary.later_lines(later):
             out.print(line)
-        summary.closing(settings, outcomes)
+        closing(settings, outcomes)
     noticed = _noticed(settings, keys)
     if as_json:
         document = {"batches": [_outcome(each) for each in outcomes], "later": later}
@@ -208,6 +217,7 @@ def backfill(
 @click.option("--attribute", help="Attribute.")
 @click.option("--metric", help="Metric or score label, as in EXP.MinMaxRatio.")
 @click.option("--status", help="ok, breach, insufficient, undefined, gated or not_judged.")
+@click.option("--trend", is_flag=True, help="A line per score: the last month, or --from and --to.")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "jsonl"]), default="table")
 @click.option("--out", type=FILE, help="Write to a file instead of the terminal.")
 @CONFIG
@@ -221,6 +231,7 @@ def history(
     attribute: str | None,
     metric: str | None,
     status: str | None,
+    trend: bool,
     form: str,
     out: Path | None,
     config: Path | None,
@@ -233,6 +244,8 @@ def history(
     settings = settings_of(config)
     from metrics import METRICS, parse_score
     from pipeline import summary
+    from pipeline.course_lines import print_course, print_trends
+    from pipeline.courses import last_month
     from pipeline.history import labelled
     from schemas.tables import STATUSES
 
@@ -240,6 +253,16 @@ def history(
     values: list[Any] = []
     if status and status not in STATUSES:
         raise SettingsError(f"--status is one of {', '.join(STATUSES)}, not {status}")
+    if trend:
+        if batches or as_json or form != "table" or out:
+            raise SettingsError(
+                "--trend is for reading, over many batches: use it with --from and --to, and "
+                "without --batch, --format, --out and --json"
+            )
+        if not (part or attribute or metric or status):
+            part = "all"
+        if not (first or last):
+            first = next(iter(last_month(settings)), None)
     family = [each.name for each in METRICS if each.family.name == metric]
     if family:
         metric = None
@@ -256,7 +279,7 @@ def history(
         ("attribute = ?", attribute),
         ("starts_with(label || '.', ? || '.')", metric),
         ("list_contains(?, regexp_extract(metric, '^[A-Za-z0-9]+'))", family or None),
-        ("status = ?", status),
+        ("status = ?", None if trend else status),
     ):
         if value is not None:
             conditions.append(condition)
@@ -267,10 +290,14 @@ def history(
     rows = labelled(settings, " AND ".join(conditions), values)
     if not rows:
         raise NoData("the history has no such scores")
-    if as_json:
+    if trend:
+        print_trends(summary.console(), settings, rows, status, _MOST_LINES)
+    elif as_json:
         plain = [{name: summary.plain(value) for name, value in row.items()} for row in rows]
         click.echo(json.dumps({"scores": plain}))
     elif form == "table" and out is None:
+        if not (batches or status):
+            print_course(summary.console(), settings, rows)
         summary.print_scores(summary.console(), rows[:_MOST_LINES])
         if len(rows) > _MOST_LINES:
             click.echo(f"and {len(rows) - _MOST_LINES:,} more: narrow it, or --format csv")
@@ -288,14 +315,15 @@ def history(
 @QUIET
 @reports_errors
 def publish(config: Path | None, quiet: bool) -> None:
-    """Replace the dashboard copy by the history as it stands."""
+    """Replace the dashboard copy by the history as it stands, and its page."""
     settings = settings_of(config)
-    from pipeline.publish import publish as write
+    from pipeline import summary
+    from pipeline.report import show
     from pipeline.sealing import has_history
     from pipeline.store import store_of
 
     if not has_history(store_of(settings)):
         raise NoData("there is no history yet; run a batch first")
-    path = write(settings)
+    path = show(settings, summary.telling(quiet=quiet))
     if not quiet:
         click.echo(path)

@@ -46,6 +46,8 @@ _RESERVED = {column.name for column in (*LOGGED, POSITION)} | {WHOLE}
 _NAME = re.compile(
     r"^[^\s*\x00-\x1f\ud800-\udfff](?:[^*\x00-\x1f\ud800-\udfff]*[^\s*\x00-\x1f\ud800-\udfff])?$"
 )
+_OWNER = re.compile(r"^(team:\S+|[A-Za-z0-9_.+-]+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]+)$")
+"""What Dagster takes for an owner."""
 _MOST_PROBLEMS = 40
 _LONGEST_PROBLEM = 300
 
@@ -248,7 +250,7 @@ class Schedule(Part):
     hour: int = Field(default=3, ge=0, le=23)
     minute: int = Field(default=0, ge=0, le=59)
     timezone: str = "UTC"
-    deadline_hours: int = Field(default=30, ge=1, le=8760)
+    deadline_hours: int = Field(default=6, ge=1, le=8760)
 
     @field_validator("start", "end")
     @classmethod
@@ -309,6 +311,17 @@ class Settings(Part):
     memory_limit: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)$")
     threads: int | None = Field(default=None, ge=1, le=1024)
     busy_seconds: float = Field(default=60.0, ge=0)
+    owners: Names = ()
+
+    @field_validator("owners")
+    @classmethod
+    def _can_be_told(cls, owners: tuple[str, ...]) -> tuple[str, ...]:
+        problems = [
+            f"{cut(owner, 70)!r}: an owner is an e-mail address, or a team as in team:search"
+            for owner in owners
+            if not _OWNER.fullmatch(owner)
+        ]
+        return _or_problems(owners, [*problems, *_twice(owners)])
 
     @field_validator("logs")
     @classmethod

@@ -47,6 +47,11 @@ class Store:
         """The copy that dashboards open."""
         return self.root / "dashboard.duckdb"
 
+    @property
+    def report(self) -> Path:
+        """The page that people open."""
+        return self.root / "report.html"
+
     def batch(self, batch: str) -> Path:
         """The file of one batch."""
         return self.root / "batches" / f"{check_batch_key(batch)}.duckdb"

@@ -7,10 +7,8 @@ import csv
 import io
 import json
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -19,8 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from pipeline.rejects import counted, rule_lines
-from pipeline.settings import Settings
-from pipeline.store import store_of
+from pipeline.status_text import status_text, styled
 
 if TYPE_CHECKING:
     from pipeline.run import Outcome
@@ -34,8 +31,6 @@ _STYLES = {
     "failed": "red",
 }
 _SYMBOLS = {"done": "+", "unchanged": "=", "no_data": "o", "refused": "!", "failed": "x"}
-_SHOWN = 12
-_GATED_NAMED = 4
 
 
 def console(*, quiet: bool = False, stderr: bool = False) -> Console:
@@ -108,19 +103,20 @@ def interval_text(lower: float | None, upper: float | None) -> str:
     return " to ".join(ends).strip()
 
 
-def _slice(row: Mapping[str, Any]) -> str:
+def part_text(row: Mapping[str, Any]) -> str:
+    """The part of a batch that a row is about: ``all``, or a slice and its value."""
     return "all" if row["slice"] == "all" else f"{row['slice']} {row['slice_value']}"
 
 
 _CELLS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "batch": lambda row: row["batch"],
-    "slice": _slice,
+    "slice": part_text,
     "attribute": lambda row: row["attribute"] or "-",
     "score": lambda row: row["metric"] + (f".{row['aggregation']}" if row["aggregation"] else ""),
     "value": lambda row: score_text(row["value"], row["reason"]),
     "interval": lambda row: interval_text(row["lower"], row["upper"]),
     "by chance": lambda row: "" if row["expected"] is None else score_text(row["expected"], None),
-    "status": lambda row: row["status"].replace("_", " "),
+    "status": lambda row: status_text(row["status"]),
     "because": lambda row: row["status_reason"] or row["reason"] or "",
     "worst off": lambda row: row["worst_group"] or "",
     "best off": lambda row: row["best_group"] or "",
@@ -155,37 +151,42 @@ def print_scores(
     for name in ("interval", "by chance", "because", "worst off", "best off"):
         if not any(cells.get(name, ())):
             cells.pop(name, None)
-    _fold(cells)
+    fold(cells)
     # A number or a verdict that is broken in two reads as another one; labels and names may fold.
     numbers = "because" in columns or all(row["value"] is not None for row in rows)
     whole = ("batch", "interval", "status", *(("value",) if numbers else ("score",)))
     table = Table(box=None, pad_edge=False)
     for name in cells:
         table.add_column(name, overflow="fold", no_wrap=name in whole)
-    for line in zip(*cells.values(), strict=True):
-        table.add_row(*map(printable, line))
+    for row, line in zip(rows, zip(*cells.values(), strict=True), strict=True):
+        shown = dict(zip(cells, map(printable, line), strict=True))
+        if "status" in shown:
+            shown["status"] = styled(row["status"], shown["status"])
+        table.add_row(*shown.values())
     out.print(table)
 
 
-_FOLDS = {
-    "because": r"(?<=: )|(?<=_)(?=[a-z]+$)",
-    "worst off": r"(?<=\*)",
-    "best off": r"(?<=\*)",
-    "slice": r"(?<= )",
-    "attribute": r"(?<=\*)",
-    "score": r"(?=\.[A-Z])",
-    "interval": r"(?<=to )",
-}
+_FOLDS = (
+    ("because", r"(?<=: )|(?<=_)(?=[a-z]+$)"),
+    ("worst off", r"(?<=\*)"),
+    ("best off", r"(?<=\*)"),
+    ("slice", r"(?<= )"),
+    ("attribute", r"(?<=\*)"),
+    ("score", r"(?=\.[A-Z])"),
+    ("interval", r"(?<=to )"),
+    ("by", r"(?<= )"),
+    ("by", r"(?<=\*)"),
+)
 """Where cells may be broken, in the order in which columns are, until lines fit."""
 
 
-def _fold(cells: dict[str, list[str]]) -> None:
+def fold(cells: dict[str, list[str]]) -> None:
     """Break cells where they mean two things, in as few columns as it takes to fit the width."""
 
     def width(name: str) -> int:
         return max(len(line) for cell in (name, *cells[name]) for line in cell.split("\n"))
 
-    for name, place in _FOLDS.items():
+    for name, place in _FOLDS:
         if sum(map(width, cells)) + 2 * (len(cells) - 1) <= WIDTH:
             return
         if name in cells:
@@ -246,82 +247,6 @@ def _state(row: Mapping[str, Any]) -> str:
     if row["acknowledged_at"] is not None:
         return "acknowledged"
     return f"snoozed until {row['snoozed_until']:%Y-%m-%d}" if row["snoozed_until"] else ""
-
-
-_UNTOLD = {
-    "undefined": "with a threshold, but without a value",
-    "insufficient": "with a threshold, but not enough to tell for sure",
-}
-"""Verdicts that say neither yes nor no, and what that means."""
-
-
-def untold_lines(judged: Mapping[str, int]) -> list[str]:
-    """What could not be told of whole batches, from how many scores have each status."""
-    return [
-        f"[yellow]{counted(judged[status], 'score')} of whole batches {why}[/] (status {status})."
-        for status, why in _UNTOLD.items()
-        if judged.get(status)
-    ]
-
-
-def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = "") -> None:
-    """The end of a run over many batches: counts, what stands out, files, what to try next."""
-    from pipeline.alerts import alerts, gated_batches
-    from pipeline.history import breaches, verdicts
-
-    out = console()
-    counts = {
-        status: sum(outcome.status == status for outcome in outcomes)
-        for status in ("done", "unchanged", "no_data", "refused", "failed")
-    }
-    said = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items() if n)
-    out.print(f"\n[bold]{counted(len(outcomes), 'batch')}[/]: {said or 'nothing to do'}")
-    keys = [outcome.batch for outcome in outcomes]
-    found, judged = breaches(settings, keys), verdicts(settings, keys)
-    if found:
-        out.print()
-        print_scores(out, found[:_SHOWN], "Beyond their thresholds")
-        if len(found) > _SHOWN:
-            out.print(f"  and {len(found) - _SHOWN:,} more")
-    elif judged.get("ok"):
-        out.print("No score is beyond its threshold.")
-    elif settings.thresholds:
-        out.print("No score with a threshold could be judged.")
-    else:
-        out.print("No thresholds are set, so nothing was judged.")
-    for line in untold_lines(judged):
-        out.print(line)
-    if gated := gated_batches(settings, keys):
-        out.print(
-            f"[yellow]{counted(len(gated), 'batch')} not judged[/], as unlike those before: "
-            f"{', '.join(gated[:_GATED_NAMED])}{', ...' if len(gated) > _GATED_NAMED else ''}."
-        )
-    if waiting := alerts(settings):
-        out.print(f"[red]{counted(len(waiting), 'alert')} open[/]; `rankaudit alerts` lists them.")
-    store = store_of(settings)
-    out.print(f"\nHistory     {_short(store.history)}\nDashboards  {_short(store.dashboard)}")
-    if command:
-        out.print("\nNext")
-        for line in _next(settings, found, command):
-            out.print(f"  {printable(line)}")
-
-
-def _next(settings: Settings, found: Sequence[Mapping[str, Any]], command: str) -> list[str]:
-    first = found[0] if found else None
-    config = f" --config {shlex.quote(str(command))}" if command != "audit.yaml" else ""
-    about = f"--batch {first['batch']} --status breach" if first else "--slice all"
-    return [
-        f".venv/bin/rankaudit history {about}{config}",
-        f".venv/bin/rankaudit alerts --all{config}",
-        f"make dev{' CONFIG=' + shlex.quote(str(command)) if config else ''}",
-    ]
-
-
-def _short(path: Path) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
 
 
 _FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")

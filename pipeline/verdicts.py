@@ -57,7 +57,7 @@ def verdict_on(
     the threshold is acceptable.
     """
     threshold = settings.thresholds.get(score.name.label)
-    if threshold is None or not _holds(threshold, attribute, slice_name):
+    if threshold is None or not holds(threshold, attribute, slice_name):
         return Verdict("not_judged")
     shut_out = (score.reason or "").split(":")[0] in BELOW_ALL and threshold.min is not None
     if score.value is None and not shut_out:
@@ -114,6 +114,7 @@ def beyond(threshold: Threshold, value: float | None) -> bool:
     return low or (threshold.max is not None and value > threshold.max)
 
 
-def _holds(threshold: Threshold, attribute: str | None, slice_name: str) -> bool:
+def holds(threshold: Threshold, attribute: str | None, slice_name: str) -> bool:
+    """Whether a threshold is about an attribute (None for metrics without groups) in a slice."""
     here = threshold.attributes is None or attribute in threshold.attributes
     return here and (threshold.slices is None or slice_name in threshold.slices)

@@ -209,7 +209,7 @@ def test_every_asset_is_partitioned_described_and_runs_ranges_at_once(
         assert node.partitions_def.get_partition_keys() == [DAY, NEXT, "2026-01-03", LAST]
         assert node.backfill_policy == dg.BackfillPolicy.single_run()
         assert "ne row" in (node.description or ""), key
-        assert node.kinds == {"duckdb"}
+        assert node.kinds == {"duckdb", "table"}
         assert node.code_version
         if key.path[-1] != "dashboard":
             columns = node.metadata["dagster/column_schema"].columns
@@ -374,7 +374,11 @@ def test_a_range_without_trouble_is_a_success(
     write_log(tmp_path, NEXT)
     result = run(audit(), instance, DAY, NEXT)
     assert result.success
-    assert {batch for asset, batch in metadata(result) if asset == "dashboard"} == {DAY, NEXT}
+    said = metadata(result)
+    assert {batch for asset, batch in said if asset == "dashboard"} == {DAY, NEXT}
+    # Pictures of a month are kept once a run, with its newest batch.
+    pictured = {name for name, numbers in said.items() if "last_month" in numbers}
+    assert pictured == {(name, NEXT) for name in (*(each.name for each in TEN), "dashboard")}
 
 
 def test_a_refused_night_fails_and_leaves_the_last_good_result(

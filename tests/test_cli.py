@@ -361,6 +361,19 @@ def test_breaches_of_batches_add_up(own: Path) -> None:
     assert document["breaches"] == sum(each["breaches"] for each in document["batches"]) > 0
 
 
+def test_a_run_and_a_backfill_show_how_whole_batches_went(own: Path) -> None:
+    head = f"Whole batches, {DAYS[0]} to "
+    run = rankaudit("run", "--batch", DAYS[1], config=own)
+    assert head + DAYS[1] in run.stdout
+    filled = rankaudit("backfill", "--from", DAYS[0], "--to", "2026-01-04", config=own)
+    assert head + "2026-01-04" in filled.stdout
+    assert "no value" in filled.stdout, "the day without a log is a gap"
+    for text in (run.stdout, filled.stdout):
+        assert max(map(len, text.splitlines())) <= 80
+        (line,) = (line for line in text.splitlines() if line.startswith("gender  EXP.MinMaxRatio"))
+        assert line.rstrip().endswith("! breach")
+
+
 def test_backfill_of_days_without_any_data_ends_with_4(own: Path) -> None:
     result = rankaudit("backfill", "--from", "2026-03-01", "--to", "2026-03-03", config=own)
     assert result.exit_code == 4

@@ -34,6 +34,7 @@ from pipeline.settings import settings_from
 from pipeline.synthetic.marketplace import Incidents, generate
 from schemas.rules import LOGGED
 from schemas.tables import BATCH_STATUSES, STATUSES
+from schemas.views import VIEWS_VERSION
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -350,10 +351,21 @@ Rows = list[dict[str, Any]]
 
 
 def _trend(rows: Rows) -> None:
-    assert [row["batch"] for row in rows] == DONE
-    lowest = min(rows, key=lambda row: row["value"])
+    scored = [row for row in rows if row["state"] == "done"]
+    assert [row["batch"] for row in scored] == DONE
+    lowest = min(scored, key=lambda row: row["value"])
     assert (lowest["batch"], lowest["status"], lowest["worst_group"]) == (UNFAIR, "breach", "F")
-    assert {row["status"] for row in rows if row is not lowest} == {"ok"}
+    assert {row["status"] for row in scored if row is not lowest} == {"ok"}
+    assert {row["threshold_min"] for row in scored} == {0.8}
+    gaps = {row["batch"]: row["state"] for row in rows if row["state"] != "done"}
+    assert gaps == {day: state for day, state in _without_scores().items() if day > DONE[0]}
+    assert all(row["value"] is row["threshold_min"] is None for row in rows if row not in scored)
+
+
+def _without_scores() -> dict[str, str]:
+    """Days of the schedule that have no scores, and what became of each."""
+    days = {f"2026-01-{day:02}": "missing" for day in range(1, 31)}
+    return {day: state for day, state in days.items() if day not in DONE} | {NO_LOG: "no_data"}
 
 
 def _breaches(rows: Rows) -> None:
@@ -376,9 +388,54 @@ def _worst_counts(rows: Rows) -> None:
 
 
 def _missing(rows: Rows) -> None:
-    gone = {row["batch"]: row["status"] for row in rows}
-    never = (f"2026-01-{day}" for day in (13, 14, 15, 16, 21, 22, 23))
-    assert gone == dict.fromkeys(never, "never run") | {NO_LOG: "no_data"}
+    assert {row["batch"]: row["state"] for row in rows} == _without_scores()
+    assert all((row["message"] is None) == (row["state"] == "missing") for row in rows)
+
+
+def _worst_lists(rows: Rows) -> None:
+    assert [row["place"] for row in rows] == list(range(1, 11))
+    lacks = [row["shortfall"] for row in rows]
+    assert lacks == sorted(lacks, reverse=True)
+    assert all(row["losing_group"] in row["groups"].split() for row in rows)
+
+
+def _about(rows: Rows) -> None:
+    (row,) = rows
+    assert (row["newest_batch"], row["next_due_at"]) == (DONE[-1], None)
+    assert row["views_version"] == VIEWS_VERSION
+
+
+def _last_night(rows: Rows) -> None:
+    (row,) = rows
+    assert (row["batch"], row["state"], row["scored"]) == ("2026-01-30", "missing", False)
+
+
+def _newest_verdicts(rows: Rows) -> None:
+    (row,) = rows
+    assert (row["batch"], row["breach"]) == (DONE[-1], 0)
+    assert row["ok"] > 0
+
+
+def _over_time(rows: Rows) -> None:
+    times = [row["time"] for row in rows]
+    assert times == sorted(times)
+    lowest = min((row for row in rows if row["value"] is not None), key=lambda row: row["value"])
+    assert f"{lowest['time']:%Y-%m-%d}" == UNFAIR
+    gaps = {f"{row['time']:%Y-%m-%d}" for row in rows if row["value"] is None}
+    assert gaps == {day for day in _without_scores() if day > DONE[0]}
+
+
+def _heat(rows: Rows) -> None:
+    cells = [(row["score"], row["place"]) for row in rows]
+    assert len(set(cells)) == len(cells)
+    assert ("gender: EXP.MinMaxRatio", "whole batch") in cells
+    assert {row["status"] for row in rows} <= {*STATUSES} - {"not_judged"}
+
+
+def _groups_of_breaches(rows: Rows) -> None:
+    assert {row["batch"] for row in rows} == {UNFAIR}
+    first = {(row["label"], row["slice_value"]): row for row in reversed(rows)}
+    assert {row["group_value"] for row in first.values()} == {"F"}
 
 
 def _revised(rows: Rows) -> None:
@@ -468,10 +525,17 @@ def _within(rows: Rows) -> None:
 
 ANSWERS: dict[str, Callable[[Rows], None]] = {
     "the last verdicts, worst batch first": _breaches,
-    "trend of one score": _trend,
+    "trend of one score, with its gaps": _trend,
     "latest breaches": _whole_first,
     "how often each group is worst off, per slice": _worst_counts,
-    "missing days": _missing,
+    "days that are missing, or have no scores": _missing,
+    "the worst lists of the newest batch, from the top": _worst_lists,
+    "how old the copy is": _about,
+    "whether last night is there": _last_night,
+    "verdicts of the newest batch": _newest_verdicts,
+    "trend of one score over time, with its interval": _over_time,
+    "a heat map: score by slice": _heat,
+    "groups behind each breach, the worst off first": _groups_of_breaches,
     "scores that changed when a batch was run again": _revised,
     "alerts and how long they lasted": _alert_lives,
     "what an alert said, batch by batch": _alert_texts,

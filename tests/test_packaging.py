@@ -30,7 +30,9 @@ def _project() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 
-TOOLS = ROOT / ".ci" / "tools.lock"
+TOOLS, READERS = (ROOT / ".ci" / name for name in ("tools.lock", "readers.lock"))
+LOCKS = {LOCK: 20, TOOLS: 20, READERS: 0}
+"""Every lock, and what it has more packages than."""
 
 
 def _lock() -> list[Pin]:
@@ -42,11 +44,11 @@ def _pins(platform: dict[str, str]) -> list[tuple[str, str]]:
     return [(pin.name, pin.version) for pin in _lock() if pin.here(platform)]
 
 
-@pytest.mark.parametrize("lock", [LOCK, TOOLS], ids=["requirements", "tools"])
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
 def test_every_pin_is_exact_and_hashed(lock: Path) -> None:
     text = lock.read_text("utf-8")
     pins = pins_of(text)
-    assert len(pins) == len(re.findall(r"^[\w.-]+(\[.+\])?==", text, re.MULTILINE)) > 20
+    assert len(pins) == len(re.findall(r"^[\w.-]+(\[.+\])?==", text, re.MULTILINE)) > LOCKS[lock]
     for pin in pins:
         assert re.fullmatch(r"==[^*,]+", str(pin.requirement.specifier)), pin
         assert pin.options, f"{pin.name} has no hash"
@@ -55,7 +57,7 @@ def test_every_pin_is_exact_and_hashed(lock: Path) -> None:
         assert pin.via, f"nothing needs {pin.name}"
 
 
-@pytest.mark.parametrize("lock", [LOCK, TOOLS], ids=["requirements", "tools"])
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
 def test_the_lock_names_no_place(lock: Path) -> None:
     text = lock.read_text("utf-8")
     assert "://" not in text
@@ -73,10 +75,8 @@ def test_only_what_was_locked_is_installed() -> None:
     calls = re.findall(r"^.*\bpip install\b.*$", makefile, re.MULTILINE)
     installed = [set(call.split()) for call in calls]
     hashed = [words for words in installed if "--require-hashes" in words]
-    assert [sorted(words & {"requirements.lock", ".ci/tools.lock"}) for words in hashed] == [
-        ["requirements.lock"],
-        [".ci/tools.lock"],
-    ]
+    locks = [str(lock.relative_to(ROOT)) for lock in LOCKS]
+    assert [[name for name in locks if name in words] for words in hashed] == [[n] for n in locks]
     for words in installed:
         if words not in hashed:
             assert {"--no-deps", "--no-build-isolation", "-e", "."} <= words, words

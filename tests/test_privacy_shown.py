@@ -18,11 +18,12 @@ from pipeline.cli import main
 from pipeline.delivery import deliver as send
 from pipeline.history import breaches, labelled, verdicts
 from pipeline.privacy.cells import Block, hidden
-from pipeline.publish import VIEWS, publish
+from pipeline.publish import publish
 from pipeline.run import run_batch
 from pipeline.settings import Settings
 from pipeline.store import store_of
 from schemas.tables import COUNTS_OF_HISTORY, HISTORY_TABLES, SUPERSEDED
+from schemas.views import VIEWS
 
 DAY, NEXT = "2026-01-05", "2026-01-06"
 K = 5

@@ -4,6 +4,7 @@ import os
 
 import duckdb
 
+from pipeline.copy_tables import made_of
 from pipeline.errors import AuditError, StoreBusy
 from pipeline.history import HISTORY_DATABASE
 from pipeline.integrity.contents import scan, unlike
@@ -13,6 +14,7 @@ from pipeline.publish import write_copy
 from pipeline.sealing import read_head
 from pipeline.settings import Settings
 from pipeline.store import Store, attach, remove_database, spill_of, working
+from schemas.published import WORST_LISTS
 
 _COPY, _FRESH = "copy", "fresh"
 
@@ -40,9 +42,16 @@ def copy_problem(settings: Settings, store: Store, record: Record) -> tuple[list
                 return [f"{store.dashboard}: is no copy of this history; {again}"], []
             if own != read_head(connection):
                 return [], [f"{store.dashboard}: is older than the history; {again}"]
-            write_copy(connection, fresh, settings)
+            made = made_of(connection, _COPY, settings)
+            if made is None:
+                said = "has views of another version, or days of another schedule"
+                return [], [f"{store.dashboard}: {said}; {again}"]
+            write_copy(connection, fresh, settings, made)
             attach(connection, fresh, _FRESH, read_only=True)
             differing = unlike(connection, _COPY, _FRESH)
+            if not connection.execute(f"FROM {_FRESH}.{WORST_LISTS.name} LIMIT 1").fetchall():
+                # Made of a batch file, which may be what is damaged: that is said of the file.
+                differing = [name for name in differing if name != WORST_LISTS.name]
     except StoreBusy:
         raise
     except (AuditError, duckdb.Error) as error:

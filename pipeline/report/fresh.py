@@ -1,0 +1,34 @@
+"""Keeps the page in step with the published copy."""
+
+from pathlib import Path
+
+from pipeline.errors import AuditError
+from pipeline.publish import publish
+from pipeline.report.page import write_report
+from pipeline.settings import Settings
+from pipeline.store import Tell, store_of
+
+
+def show(settings: Settings, tell: Tell) -> Path:
+    """Publish the history as it stands, and write its page; returns the path of the copy."""
+    path = publish(settings, tell)
+    renew_report(settings, tell)
+    return path
+
+
+def renew_report(settings: Settings, tell: Tell) -> Path | None:
+    """Write the page anew if the copy is newer than it; returns its path, None without one.
+
+    A page that cannot be written is told and fails nothing: what it shows is published already.
+    """
+    store = store_of(settings)
+    if not store.dashboard.exists():
+        return None
+    try:
+        page = store.report
+        if page.is_file() and page.stat().st_mtime_ns >= store.dashboard.stat().st_mtime_ns:
+            return page
+        return write_report(settings)
+    except (AuditError, OSError) as error:
+        tell(f"the page is as it was before: {error}")
+        return None

@@ -1,0 +1,310 @@
+"""Scores over batches in a terminal: what is drawn, what is left open, and that it fits."""
+
+import io
+from pathlib import Path
+
+import pytest
+from command import rankaudit
+from histories import NIGHTS, Given, fill, gap, group, put, score, small_audit, write
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from stores import write_settings
+
+from pipeline.alerts import mark
+from pipeline.course_lines import print_course, print_trends, print_watched
+from pipeline.courses import batches_of, courses, last_month, limit_text, month_before, watched
+from pipeline.errors import NoData
+from pipeline.history import labelled
+from pipeline.settings import Settings, Threshold, load_settings
+from pipeline.sparks import ASCII, BLOCKS, columns, glyphs_for, spark
+from pipeline.status_text import STATUS_STYLES, STATUS_SYMBOLS, status_text
+from pipeline.summary import WIDTH
+from schemas.tables import STATUSES
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+LIMITS = "thresholds: {EXP.MinMaxRatio: {min: 0.8}}\nslices: [device]\nmetrics: [EXP]\n"
+
+
+def screen(encoding: str = "utf-8", *, colour: bool = False) -> tuple[Console, io.BytesIO]:
+    """A console of 80 columns, and what it wrote."""
+    written = io.BytesIO()
+    file = io.TextIOWrapper(written, encoding=encoding, write_through=True)
+    found = Console(file=file, width=WIDTH, force_terminal=colour, highlight=False, no_color=None)
+    return found, written
+
+
+def said(written: io.BytesIO, encoding: str = "utf-8") -> list[str]:
+    return [line.rstrip() for line in written.getvalue().decode(encoding).splitlines()]
+
+
+# -- one line
+
+
+def test_heights_follow_values_and_gaps_stay_gaps() -> None:
+    assert spark([0.0, 1 / 8, None, 7 / 8, 1.0], 0.0, 1.0) == "▁▂·██"
+    assert spark([0.0, 0.5, None, 1.0], 0.0, 1.0, ASCII) == "_-o^"
+    assert spark([float("nan"), float("inf")], 0.0, 1.0) == "··"
+    assert spark([], 0.0, 1.0) == ""
+
+
+def test_a_flat_series_stands_half_way() -> None:
+    assert spark([3.0, None, 3.0], 3.0, 3.0) == "▄·▄"
+    assert spark([0.2], 0.2, 0.2, ASCII) == "-"
+
+
+@given(st.lists(st.none() | NUMBERS), NUMBERS, NUMBERS)
+def test_every_value_has_its_column(values: list[float | None], low: float, high: float) -> None:
+    drawn = spark(values, low, high)
+    assert [sign == BLOCKS.gap for sign in drawn] == [value is None for value in values]
+    assert set(drawn) <= set(BLOCKS.levels + BLOCKS.gap)
+    known = sorted(
+        (value, BLOCKS.levels.index(spark([value], low, high)))
+        for value in values
+        if value is not None
+    )
+    heights = [height for _, height in known]
+    assert heights == sorted(heights)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "no-such-encoding"])
+def test_an_encoding_without_blocks_has_ascii(encoding: str) -> None:
+    assert glyphs_for(encoding) is ASCII
+    assert (ASCII.levels + ASCII.gap).isascii()
+
+
+@given(st.integers(1, 3000), st.integers(1, 60))
+def test_columns_cover_every_batch_once(count: int, width: int) -> None:
+    found = list(columns(count, width))
+    assert len(found) <= width
+    assert [at for span in found for at in range(span.start, span.stop)] == list(range(count))
+
+
+def test_every_status_has_a_symbol_of_its_own_and_a_word() -> None:
+    assert list(STATUS_SYMBOLS) == list(STATUS_STYLES) == list(STATUSES)
+    assert len({*STATUS_SYMBOLS.values()}) == len(STATUSES)
+    assert all(symbol.isascii() for symbol in STATUS_SYMBOLS.values())
+    assert [status_text(each) for each in ("breach", "not_judged")] == ["! breach", "- not judged"]
+
+
+# -- which batches
+
+
+def test_a_month_is_of_days_of_the_schedule(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path, schedule={"start": "2026-01-10", "end": "2026-01-20"})
+    assert month_before(settings, "2026-01-12") == ["2026-01-10", "2026-01-11", "2026-01-12"]
+    assert month_before(settings, "2026-01-25", 2) == ["2026-01-19", "2026-01-20"]
+    for other in ("release-7", "20260112", "2026-W03-1", "0001-01-01", "2026-01-09"):
+        assert month_before(settings, other) == []
+    assert last_month(settings) == []
+
+
+def test_a_month_ends_with_the_newest_batch_and_holds_what_is_there(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path)
+    fill(settings, 40)
+    assert last_month(settings) == NIGHTS[10:40]
+    put(settings, "2026-01-05-again", [score(0.9)])
+    assert last_month(settings, NIGHTS[5])[-3:] == [NIGHTS[4], "2026-01-05-again", NIGHTS[5]]
+
+
+def test_scores_without_a_row_are_gaps(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path)
+    fill(settings, 2)
+    put(settings, NIGHTS[4], [score(None), score(0.7, attribute="region")])
+    rows = labelled(settings)
+    batches = batches_of(settings, rows)
+    gender, region = courses(rows, batches)
+    assert batches == NIGHTS[:5]
+    assert [value is None for value in gender.values] == [False, False, True, True, True]
+    assert gender.statuses == ["ok", "ok", None, None, "undefined"]
+    assert gender.last["batch"] == NIGHTS[4]
+    assert region.values == [None, None, None, None, 0.7]
+    assert gender.extent(settings)[0] == 0.8, "the threshold is in the picture"
+    assert gender.worst([0.9, None, 0.85]) == 0.85
+
+
+def test_limits_are_said_in_a_few_signs() -> None:
+    assert limit_text(Threshold(min=0.8)) == ">=0.8"
+    assert limit_text(Threshold(max=2.5)) == "<=2.5"
+    assert limit_text(None) == ""
+
+
+def test_what_is_watched_has_a_threshold_or_is_followed(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path)
+    rows = [
+        score(0.9, status="not_judged", attribute="region"),
+        score(0.1, aggregation="MaxMinDiff", status="not_judged"),
+        score(0.9, slice="device", slice_value="app"),
+        score(0.9),
+    ]
+    put(settings, NIGHTS[3], rows)
+    kept, found = watched(settings, NIGHTS[:5])
+    assert kept == NIGHTS[3:5]
+    assert [(each.attribute, each.label) for each in found] == [("gender", "EXP.MinMaxRatio")]
+    _, found = watched(settings.model_copy(update={"thresholds": {}}), NIGHTS[:5])
+    assert [each.attribute for each in found] == ["gender", "region"]
+
+
+# -- as printed
+
+
+def history_of(folder: Path, bad: int = 7) -> Settings:
+    """Twelve nights; one is unfair, one is missing, and on one a release began."""
+    settings = small_audit(folder)
+    nights = [at for at in range(12) if at != 4]
+    write(
+        settings,
+        [Given(NIGHTS[at], [score(0.5 if at == bad else 0.9)], [group("F", 0.5)]) for at in nights],
+    )
+    gap(settings, NIGHTS[4])
+    mark(settings, NIGHTS[2], "model v7")
+    return settings
+
+
+def test_a_chart_marks_breaches_releases_and_gaps(tmp_path: Path) -> None:
+    out, written = screen()
+    print_watched(out, history_of(tmp_path), NIGHTS[:12])
+    assert said(written) == [
+        "",
+        "Whole batches, 2026-01-01 to 2026-01-12",
+        "by      score            trend         last   status",
+        "gender  EXP.MinMaxRatio  ████·██▁████  0.900  + ok",
+        "                           |    !      >=0.8",
+        "! breach   | release   · no value",
+    ]
+
+
+def test_a_chart_reads_the_same_without_blocks_and_in_colour(tmp_path: Path) -> None:
+    settings = history_of(tmp_path, bad=11)
+    out, written = screen("ascii")
+    print_watched(out, settings, NIGHTS[:12])
+    assert "gender  EXP.MinMaxRatio  ^^^^o^^^^^^_  0.500  ! breach" in said(written, "ascii")
+    out, written = screen(colour=True)
+    print_watched(out, settings, NIGHTS[:12])
+    text = written.getvalue().decode()
+    assert "\x1b[1;31m▁" in text
+    assert "\x1b[1;31m! breach" in text
+
+
+def test_no_colour_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = history_of(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    out, written = screen(colour=True)
+    print_watched(out, settings, NIGHTS[:12])
+    assert "31m" not in written.getvalue().decode()
+
+
+def test_a_verdict_that_is_not_of_the_last_batch_says_so(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path)
+    fill(settings, 3)
+    out, written = screen()
+    print_watched(out, settings, NIGHTS[:4])
+    *_, chart, below, _ = said(written)
+    assert chart.endswith("+ ok")
+    assert below.split() == [">=0.8", NIGHTS[2]]
+
+
+def test_one_batch_and_none_are_no_chart(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path)
+    out, written = screen()
+    print_watched(out, settings, NIGHTS[:3])
+    put(settings, NIGHTS[3], [score(0.9)])
+    print_watched(out, settings, NIGHTS[:4])
+    assert written.getvalue() == b""
+
+
+def test_many_batches_share_columns_that_show_the_worst(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path)
+    fill(settings, 60, {33: 0.2})
+    out, written = screen()
+    print_trends(out, settings, labelled(settings), None, most=5)
+    *_, chart, marks, legend = said(written)
+    assert chart.split()[2].index("▁") == marks.index("!") - chart.index("█") == 33 // 2
+    assert len(chart.split()[2]) == 30
+    assert legend == "! breach   a column: the worst of 2 batches"
+
+
+def test_long_names_and_numbers_fit(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path)
+    long = {"slice": "market", "slice_value": "United Kingdom", "attribute": "gender*region"}
+    rows = [
+        score(0.00012345, **long, metric="AttentionWeighted", status="insufficient"),
+        score(0.9, **long, metric="EXP"),
+        score(0.9, slice="d[/]", slice_value="[red]x[/]\x1b", metric="EXP"),
+    ]
+    write(settings, [Given(night, rows[1:]) for night in NIGHTS[:30]])
+    put(settings, NIGHTS[30], rows)
+    out, written = screen()
+    print_trends(out, settings, labelled(settings), None, most=5)
+    lines = said(written)
+    assert max(map(len, lines)) <= WIDTH
+    assert "[red]x[/]?" in "".join("".join(lines).split())
+    assert any("0.000123  ? insufficient" in line for line in lines), "numbers stay whole"
+
+
+def test_trends_are_chosen_by_the_last_status_and_cut(tmp_path: Path) -> None:
+    settings = history_of(tmp_path, bad=11)
+    rows = labelled(settings)
+    out, written = screen()
+    print_trends(out, settings, rows, "breach", most=0)
+    assert said(written)[-1] == "and 1 more: narrow it"
+    with pytest.raises(NoData, match="no score is gated at last"):
+        print_trends(out, settings, rows, "gated", most=5)
+
+
+def test_a_chart_stands_above_one_score_only(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path)
+    fill(settings, 3)
+    put(settings, NIGHTS[3], [score(0.9), score(0.9, attribute="region")])
+    out, written = screen()
+    print_course(out, settings, labelled(settings))
+    print_course(out, settings, labelled(settings, "batch = ?", [NIGHTS[0]]))
+    assert written.getvalue() == b""
+    print_course(out, settings, labelled(settings, "attribute = 'gender'"))
+    assert said(written)[0] == "Whole batches, 2026-01-01 to 2026-01-04"
+
+
+# -- the commands
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = write_settings(tmp_path, f"attributes: [gender]\n{LIMITS}")
+    fill(load_settings(file), 12, {11: 0.5})
+    return file
+
+
+def test_history_shows_trends(config: Path) -> None:
+    result = rankaudit("history", "--trend", "--config", config)
+    assert "gender  EXP.MinMaxRatio  ███████████▁  0.500  ! breach" in result.stdout
+    from_ = rankaudit("history", "--trend", "--from", NIGHTS[9], "--config", config)
+    assert f"Whole batches, {NIGHTS[9]} to {NIGHTS[11]}" in from_.stdout
+    none = rankaudit("history", "--trend", "--status", "ok", "--config", config)
+    assert (none.exit_code, none.stdout) == (4, "")
+
+
+def test_history_of_one_score_has_a_chart_above_the_table(config: Path) -> None:
+    words = ("history", "--metric", "EXP.MinMaxRatio", "--config", config)
+    lines = rankaudit(*words).stdout.splitlines()
+    assert lines[0] == f"Whole batches, {NIGHTS[0]} to {NIGHTS[11]}"
+    assert [line.rstrip() for line in lines][-1].startswith(f"{NIGHTS[11]}  0.500  ! breach")
+    # Of a choice of batches, those in between are no gaps.
+    some = rankaudit(*words, "--status", "ok").stdout
+    assert "█" not in some
+    assert "+ ok" in some
+
+
+@pytest.mark.parametrize(
+    "more", [("--batch", NIGHTS[1]), ("--json",), ("--format", "csv"), ("--out", "x.csv")]
+)
+def test_trends_are_for_reading(config: Path, more: tuple[str, ...]) -> None:
+    result = rankaudit("history", "--trend", *more, "--config", config)
+    assert result.exit_code == 2
+    assert "--from and --to" in result.stderr
+
+
+def test_trends_before_the_first_run(tmp_path: Path) -> None:
+    file = write_settings(tmp_path)
+    result = rankaudit("history", "--trend", "--config", file)
+    assert result.exit_code == 4
+    assert not (tmp_path / "store").exists()
