@@ -18,7 +18,7 @@ from pipeline.closing import closing
 from pipeline.errors import AuditError
 from pipeline.history import manifest
 from pipeline.rejects import RuleCount
-from pipeline.report import show
+from pipeline.report.fresh import show
 from pipeline.run import Outcome, run_batch
 from pipeline.settings import Settings, load_settings
 from pipeline.store import remove_database, store_of

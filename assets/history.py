@@ -26,7 +26,7 @@ from pipeline.errors import AuditError
 from pipeline.forget import forget_rows
 from pipeline.history import merge, newest_batch
 from pipeline.publish import publish, publish_changes
-from pipeline.report import renew_report
+from pipeline.report.fresh import renew_report
 from pipeline.settings import Settings
 from pipeline.store import store_of
 from schemas.tables import HISTORY

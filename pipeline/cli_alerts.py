@@ -110,7 +110,7 @@ def _ended(
 ) -> None:
     """Publish what changed, and say which batches are assessed otherwise than before."""
     from pipeline import summary
-    from pipeline.report import show
+    from pipeline.report.fresh import show
 
     show(settings, summary.telling(quiet=quiet))
     out = summary.console(quiet=quiet)

@@ -133,7 +133,7 @@ def rebuild(config: Path | None, as_json: bool, quiet: bool) -> None:
     from pipeline import summary
     from pipeline.assess import assess
     from pipeline.integrity.rebuild import rebuild as make
-    from pipeline.report import show
+    from pipeline.report.fresh import show
 
     tell = summary.telling(quiet=quiet)
     with _progress("batches", quiet=quiet) as progress:
@@ -188,7 +188,7 @@ def restore(folder: Path, replace: bool, config: Path | None, quiet: bool) -> No
     settings = settings_of(config)
     from pipeline import summary
     from pipeline.integrity.backup import restore as put_back
-    from pipeline.report import show
+    from pipeline.report.fresh import show
 
     tell = summary.telling(quiet=quiet)
     aside = put_back(settings, folder, replace=replace, waiting=tell)

@@ -17,7 +17,7 @@ from pipeline.cli_common import CONFIG, FILE, JSON, QUIET, reports_errors, setti
 def report(out: Path | None, config: Path | None, as_json: bool, quiet: bool) -> None:
     """Write the page of the published copy: one file that opens in any browser."""
     settings = settings_of(config)
-    from pipeline.report import write_report
+    from pipeline.report.page import write_report
 
     path = write_report(settings, out)
     if as_json:

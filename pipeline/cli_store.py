@@ -97,7 +97,7 @@ def run(
     from pipeline.forget import forget_rows
     from pipeline.history import breaches, newest_batch, verdicts
     from pipeline.publish import publish_changes
-    from pipeline.report import renew_report
+    from pipeline.report.fresh import renew_report
     from pipeline.run import run_batch
 
     out = summary.console(quiet=quiet)
@@ -160,7 +160,7 @@ def backfill(
 
     from pipeline import summary
     from pipeline.closing import closing
-    from pipeline.report import renew_report
+    from pipeline.report.fresh import renew_report
     from pipeline.run import backfill as run_backfill
     from pipeline.run import days
 
@@ -318,7 +318,7 @@ def publish(config: Path | None, quiet: bool) -> None:
     """Replace the dashboard copy by the history as it stands, and its page."""
     settings = settings_of(config)
     from pipeline import summary
-    from pipeline.report import show
+    from pipeline.report.fresh import show
     from pipeline.sealing import has_history
     from pipeline.store import store_of
 

@@ -18,11 +18,11 @@ from stores import read
 from metrics import METRICS
 from pipeline.errors import AuditError, NoData
 from pipeline.publish import publish
-from pipeline.report import renew_report, write_report
 from pipeline.report.document import CODES, DIGITS, NO_SCORE, document, rounded
 from pipeline.report.extent import MOST_POINTS, Extent, Size, fitting
+from pipeline.report.fresh import renew_report
 from pipeline.report.looks import ABSENT, GROUPS, LOOKS, VERDICTS
-from pipeline.report.page import SECTIONS
+from pipeline.report.page import SECTIONS, write_report
 from pipeline.report.reading import opened_copy
 from pipeline.report.scores import about
 from pipeline.report.words import headline, interval, number, slice_name

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from pipeline.errors import AuditError
 from pipeline.publish import publish
-from pipeline.report.page import write_report
 from pipeline.settings import Settings
 from pipeline.store import Tell, store_of
 
@@ -28,6 +27,9 @@ def renew_report(settings: Settings, tell: Tell) -> Path | None:
         page = store.report
         if page.is_file() and page.stat().st_mtime_ns >= store.dashboard.stat().st_mtime_ns:
             return page
+        # The charts take a second to load, which most calls do not need.
+        from pipeline.report.page import write_report
+
         return write_report(settings)
     except (AuditError, OSError) as error:
         tell(f"the page is as it was before: {error}")
