@@ -103,7 +103,7 @@ def last_month(
     found = [course for course in courses(rows, days) if course.rows[-1] is not None]
     if not found:
         return {}
-    head = f"{days[0]} to {days[-1]}, a column a batch; `{BLOCKS.gap}` is no value"
+    head = f"{days[0]} to {days[-1]}; `{BLOCKS.gap}` is no value"
     return {"last_month": dg.MetadataValue.md("\n".join([head, "", *_items(settings, found)]))}
 
 
@@ -115,13 +115,10 @@ def _items(settings: Settings, found: Sequence[Course]) -> Iterator[str]:
         name = _literal(" ".join(filter(None, (course.attribute, course.label))))
         value = "no value" if row["value"] is None else score_text(row["value"], None)
         interval = interval_text(row["lower"], row["upper"])
-        said = [
-            f"{name}: {look.symbol} {look.word}",
-            f"{value} ({interval})" if interval else value,
-            *([f"wanted: at {at_limit(limit)}"] if limit else []),
-        ]
-        yield f"- {', '.join(said)}\\"
-        yield f"  `{spark(course.values, *course.extent(settings))}`"
+        wanted = f"; wanted: at {at_limit(limit)}" if limit else ""
+        yield f"- {name}\\"
+        yield f"  `{spark(course.values, *course.extent(settings))}`\\"
+        yield f"  {look.symbol} {look.word}, {value}{f' ({interval})' if interval else ''}{wanted}"
 
 
 def _literal(text: str) -> str:

@@ -44,10 +44,11 @@ def test_the_month_holds_the_published_past_and_the_batch_at_hand(tmp_path: Path
     rows = past_rows(settings, NIGHTS[9], today)
     assert [row["batch"] for row in rows] == [*NIGHTS[:8], NIGHTS[9]]
     said = last_month(settings, NIGHTS[9], rows)
-    assert said["last_month"].value.startswith(f"{NIGHTS[0]} to {NIGHTS[9]}, ")
+    assert said["last_month"].value.startswith(f"{NIGHTS[0]} to {NIGHTS[9]}; ")
     assert _items(said) == [
-        "- gender EXP\\.MinMaxRatio: ✕ breach, 0.400 (0.300 to 0.500), wanted: at least 0.8\\",
-        "  `█████▂██·▁`",
+        "- gender EXP\\.MinMaxRatio\\",
+        "  `█████▂██·▁`\\",
+        "  ✕ breach, 0.400 (0.300 to 0.500); wanted: at least 0.8",
     ]
 
 
@@ -81,7 +82,7 @@ def test_a_month_is_no_longer_than_a_month(tmp_path: Path) -> None:
     publish(settings)
     rows = past_rows(settings, NIGHTS[39], {})
     assert len(rows) == DAYS
-    assert len(_items(last_month(settings, NIGHTS[39], rows))[1].strip(" `")) == DAYS
+    assert len(_items(last_month(settings, NIGHTS[39], rows))[1].strip(" `\\")) == DAYS
 
 
 def test_only_plotted_scores_of_whole_batches_are_shown(tmp_path: Path) -> None:
@@ -93,8 +94,10 @@ def test_only_plotted_scores_of_whole_batches_are_shown(tmp_path: Path) -> None:
     ]
     found = past_rows(settings, NIGHTS[0], {NIGHTS[0]: rows})
     items = _items(last_month(settings, NIGHTS[0], found))
-    assert items[0].startswith("- gender EXP\\.MinMaxRatio: ∅ undefined, no value")
-    assert items[1:] == [f"  `{BLOCKS.gap}`"]
+    assert items[0] == "- gender EXP\\.MinMaxRatio\\"
+    assert items[2].startswith("  ∅ undefined, no value")
+    assert items[1] == f"  `{BLOCKS.gap}`\\"
+    assert len(items) == 3
     assert last_month(settings, NIGHTS[1], found) == {}, "nothing of the batch itself"
 
 
