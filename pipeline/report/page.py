@@ -71,12 +71,12 @@ def page(copy: Copy, settings: Settings) -> str:
     about = told.data["about"]
     published = datetime.fromisoformat(about["published_at"])
     style = (_HERE / "page.css").read_text(encoding="utf-8")
-    script, library = _script(), _library()
+    script, vega = _script(), library()
     since = told.data["batches"][-STRIP:][:1]
     alerts = copy.alerts(since[0] if since else "", ALERTS_SHOWN + 1)
     heat = _judged(copy, told)
     return _template().render(
-        policy=_policy(style, library, script),
+        policy=_policy(style, vega, script),
         title=f"Rankaudit: {said}",
         name=_name(settings),
         about=about,
@@ -101,7 +101,7 @@ def page(copy: Copy, settings: Settings) -> str:
         style=Markup(style),
         looks_json=_as_json([asdict(each) for each in LOOKS.values()]),
         packed=_packed(told),
-        library=Markup(library),
+        library=Markup(vega),
         script=Markup(script),
     )
 
@@ -119,7 +119,7 @@ def _template() -> jinja2.Template:
 
 
 @cache
-def _library() -> str:
+def library() -> str:
     """Vega, Vega-Lite and their embedding, as one script."""
     return _closed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
