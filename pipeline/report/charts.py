@@ -4,7 +4,6 @@ Fields have fixed names, and names from the data travel as values only: no name 
 to Vega.  Texts are ready to read when they arrive.
 """
 
-from functools import cache
 from typing import Any
 
 import altair as alt
@@ -271,7 +270,6 @@ CHARTS = {
 """Charts by the name that the page knows them by."""
 
 
-@cache
 def specs() -> dict[str, dict[str, Any]]:
     """Every chart as Vega-Lite, without rows."""
     return {name: _spec(make()) for name, make in CHARTS.items()}

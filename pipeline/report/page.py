@@ -13,13 +13,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import jinja2
-import vl_convert
 from markupsafe import Markup
 
 from metrics import AGGREGATIONS, METRICS
 from pipeline.privacy.shown import OTHERS
-from pipeline.report.charts import specs
 from pipeline.report.document import ALERTS_SHOWN, Document, document
+from pipeline.report.drawing import drawing
 from pipeline.report.extent import Extent
 from pipeline.report.looks import ABSENT, GROUPS, LOOKS, VERDICTS
 from pipeline.report.reading import Copy, Row, opened_copy
@@ -71,7 +70,7 @@ def page(copy: Copy, settings: Settings) -> str:
     about = told.data["about"]
     published = datetime.fromisoformat(about["published_at"])
     style = (_HERE / "page.css").read_text(encoding="utf-8")
-    script, vega = _script(), library()
+    script, vega = _script(), _closed(drawing().library)
     since = told.data["batches"][-STRIP:][:1]
     alerts = copy.alerts(since[0] if since else "", ALERTS_SHOWN + 1)
     heat = _judged(copy, told)
@@ -119,12 +118,6 @@ def _template() -> jinja2.Template:
 
 
 @cache
-def library() -> str:
-    """Vega, Vega-Lite and their embedding, as one script."""
-    return _closed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-
-
-@cache
 def _script() -> str:
     texts = [(_HERE / "script" / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
     return _closed("\n".join(texts))
@@ -163,7 +156,7 @@ def _packed(told: Document) -> str:
     whole = {
         **told.data,
         "newest": told.data["batches"].index(told.newest) if told.newest else None,
-        "charts": specs(),
+        "charts": drawing().charts,
         "colours": GROUPS,
         "extent": {
             "cut": told.extent.points(told.size) < _everything(told),
