@@ -10,9 +10,10 @@ from pipeline.cli_compare import compare
 from pipeline.cli_explain import explain
 from pipeline.cli_files import check, metrics, score
 from pipeline.cli_generate import generate
+from pipeline.cli_history import history
 from pipeline.cli_integrity import backup, rebuild, restore, verify
-from pipeline.cli_report import report
-from pipeline.cli_store import backfill, history, publish, run
+from pipeline.cli_report import publish, report
+from pipeline.cli_store import backfill, run
 
 
 def _version(context: click.Context, option: click.Parameter, asked: bool) -> None:
@@ -36,7 +37,7 @@ def main() -> None:
     """Audit the fairness of rankings, batch after batch.
 
     Exit codes: 0 done, 2 usage or settings, 3 data refused, 4 no data for the batch, 5 what
-    is passed under --fail-on, 75 store busy, 1 anything else.
+    is passed under --fail-on, 75 store busy, 143 ended by SIGTERM, 1 anything else.
     """
 
 

@@ -1,11 +1,14 @@
 """What commands of the command line share: options, and how errors end a command."""
 
 import json
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -17,6 +20,7 @@ CONFIG = click.option(
 JSON = click.option("--json", "as_json", is_flag=True, help="End with one line of JSON.")
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
 INTERRUPTED = 1
+_KEPT = "What is finished is kept, and nothing is half done; start the same command again."
 
 
 def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
@@ -24,34 +28,84 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
-        from pipeline.errors import AuditError
+        try:
+            _check_texts(kwargs)
+            command(*args, **kwargs)
+        except (Exception, KeyboardInterrupt) as error:
+            found = explained(error)
+            if found is None:
+                raise
+            text, code = found
+            if kwargs.get("log"):
+                from pipeline.log_lines import PROGRAM, log_line
 
-        def told(text: str, code: int) -> NoReturn:
-            click.echo(f"rankaudit: {safe(text)}", err=True)
+                click.echo(
+                    log_line(PROGRAM, "error", {"exit_code": code, "message": text}), err=True
+                )
+            else:
+                # After Ctrl-C, the terminal has shown ^C in this line.
+                start = "\n" if code == INTERRUPTED and is_interrupt(error) else ""
+                click.echo(f"{start}rankaudit: {safe(text)}", err=True)
             if kwargs.get("as_json"):
                 click.echo(json.dumps({"error": text, "exit_code": code}))
             sys.exit(code)
 
-        try:
-            _check_texts(kwargs)
-            command(*args, **kwargs)
-        except AuditError as error:
-            told(str(error), error.exit_code)
-        except OSError as error:
-            # A disk that is full or gone, a name that is too long, a file that is not ours.
-            if error.strerror is None:
-                raise
-            where = "" if error.filename is None else f"{error.filename}: "
-            told(f"{where}{error.strerror.lower()}", AuditError.exit_code)
-        except KeyboardInterrupt:
-            _interrupted()
-        except RuntimeError as error:
-            # Within a query, DuckDB notices Ctrl-C first and says so in its own way.
-            if "interrupt" not in str(error).lower():
-                raise
-            _interrupted()
-
     return run
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether somebody wanted the command to end."""
+    # Within a query, DuckDB notices Ctrl-C first and says so in its own way.
+    return isinstance(error, KeyboardInterrupt) or (
+        isinstance(error, RuntimeError) and "interrupt" in str(error).lower()
+    )
+
+
+def explained(error: BaseException) -> tuple[str, int] | None:
+    """What to say of an error, and the exit code; None of one that no user can cause."""
+    from pipeline.errors import AuditError, Terminated
+
+    if isinstance(error, AuditError):
+        return str(error), error.exit_code
+    if isinstance(error, Terminated):
+        return f"ended by SIGTERM. {_KEPT}", error.exit_code
+    if is_interrupt(error):
+        return f"interrupted. {_KEPT}", INTERRUPTED
+    if isinstance(error, OSError) and error.strerror is not None:
+        # A disk that is full or gone, a name that is too long, a file that is not ours.
+        where = "" if error.filename is None else f"{error.filename}: "
+        return f"{where}{error.strerror.lower()}", AuditError.exit_code
+    return None
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Meanwhile, SIGTERM ends the work as Ctrl-C does: Terminated.
+
+    Further ones are ignored, as schedulers send them to a process and its parents alike.
+    """
+    from pipeline.errors import Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    terminated = False
+
+    def end(number: int, frame: object) -> None:
+        nonlocal terminated
+        terminated = True
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:
+        if terminated and is_interrupt(error):
+            raise Terminated from error
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _check_texts(given: dict[str, Any]) -> None:
@@ -64,15 +118,6 @@ def _check_texts(given: dict[str, Any]) -> None:
         said = value if isinstance(value, tuple) else (value,)
         if not all(is_text(each) for each in said if isinstance(each, str)):
             raise SettingsError(f"{option.opts[0]}: must be UTF-8")
-
-
-def _interrupted() -> None:
-    click.echo(
-        "\nrankaudit: interrupted. What is finished is kept, and nothing is half done; "
-        "start the same command again.",
-        err=True,
-    )
-    sys.exit(INTERRUPTED)
 
 
 def safe(text: str) -> str:

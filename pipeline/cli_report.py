@@ -1,4 +1,4 @@
-"""The command that writes the page."""
+"""Commands that write what people read: report, publish."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from pipeline.cli_common import CONFIG, FILE, JSON, QUIET, reports_errors, settings_of
+from pipeline.errors import NoData
 
 
 @click.command()
@@ -23,4 +24,23 @@ def report(out: Path | None, config: Path | None, as_json: bool, quiet: bool) ->
     if as_json:
         click.echo(json.dumps({"report": str(path), "bytes": path.stat().st_size}))
     elif not quiet:
+        click.echo(path)
+
+
+@click.command()
+@CONFIG
+@QUIET
+@reports_errors
+def publish(config: Path | None, quiet: bool) -> None:
+    """Replace the dashboard copy by the history as it stands, and its page."""
+    settings = settings_of(config)
+    from pipeline import summary
+    from pipeline.report.fresh import show
+    from pipeline.sealing import has_history
+    from pipeline.store import store_of
+
+    if not has_history(store_of(settings)):
+        raise NoData("there is no history yet; run a batch first")
+    path = show(settings, summary.telling(quiet=quiet))
+    if not quiet:
         click.echo(path)

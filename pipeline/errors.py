@@ -41,6 +41,12 @@ class StoreDamaged(AuditError):
     """Files of the store are not what was written; nothing is repaired by itself."""
 
 
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end by SIGTERM; what handles Ctrl-C handles this."""
+
+    exit_code = 143
+
+
 def several(head: str, problems: list[str], advice: str = "") -> str:
     """One message for several problems: a head line, a line each, and what to do.
 

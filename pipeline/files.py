@@ -4,6 +4,7 @@ import glob
 import gzip
 import hashlib
 import os
+import re
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
@@ -31,7 +32,7 @@ def batch_files(settings: Settings, batch: str) -> list[Path]:
     found: list[Path] = []
     problems: list[str] = []
     for pattern in settings.logs:
-        root = settings.path(pattern.split("{batch}")[0].split("*")[0])
+        root = settings.path(_place(pattern))
         inside = (root if root.is_dir() else root.parent).resolve()
         # The settings' own folder is a place, not a pattern, whatever its name holds.
         names = glob.glob(pattern.replace("{batch}", batch), root_dir=settings.folder)
@@ -51,6 +52,12 @@ def batch_files(settings: Settings, batch: str) -> list[Path]:
     if problems:
         raise DataRefused(several("the files cannot be read", problems))
     return found
+
+
+def _place(pattern: str) -> str:
+    """What a pattern begins with, up to the batch or a star; signs that are escaped are plain."""
+    fixed = re.split(r"\{batch\}|(?<!\[)\*", pattern, maxsplit=1)[0]
+    return re.sub(r"\[([*?[])\]", r"\1", fixed)
 
 
 def _unreadable(path: Path, inside: Path) -> str | None:

@@ -10,10 +10,10 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any
 
-from pipeline.assess import Assessed, assess, due
+from pipeline.assess import Assessed, Notice, assess, due
 from pipeline.batch import (
     Attempted,
     delivery,
@@ -27,10 +27,11 @@ from pipeline.batch import (
 from pipeline.delivery import deliver
 from pipeline.errors import AuditError
 from pipeline.forget import forget_rows
-from pipeline.history import Manifest, manifest, merge, record
+from pipeline.history import Manifest, manifest, merge, newest_batch, record
 from pipeline.memory import shared
 from pipeline.publish import publish_changes
 from pipeline.rejects import RuleCount
+from pipeline.sealing import discard
 from pipeline.settings import Settings, check_batch_key
 from pipeline.store import Tell, remove_database, store_of
 from pipeline.version import code_version
@@ -227,7 +228,7 @@ def backfill(
     jobs: int = 1,
     force: bool = False,
     from_counts: bool = False,
-    notify: bool = False,
+    notify: Notice = "none",
     waiting: Tell | None = None,
     assessed: Callable[[Assessed], object] = lambda found: None,
 ) -> Iterator[Outcome]:
@@ -236,7 +237,8 @@ def backfill(
     Batches that are up to date are left alone, so an interrupted backfill goes on where it
     stopped.  With several ``jobs``, batches are computed in processes of their own and merged by
     this one.  The history is assessed and the dashboard copy published once, at the end, even when
-    interrupted; ``assessed`` is told what came of it.  Alerts are sent only if ``notify``.
+    interrupted; ``assessed`` is told what came of it.  ``notify`` says of which batches new alerts
+    are sent.
     """
     known = {} if force or from_counts else manifest(settings, waiting)
     todo = []
@@ -253,11 +255,12 @@ def backfill(
             merged += [outcome.batch] if outcome.status == "done" else []
             yield outcome
     finally:
-        found = assess(settings, merged, notify="all" if notify else "none", waiting=waiting)
+        found = assess(settings, merged, notify=notify, waiting=waiting)
         assessed(found)
         forget_rows(settings, waiting)
         publish_changes(settings, waiting)
-        if notify and deliver(settings, waiting):
+        sends = notify == "all" or (notify == "newest" and newest_batch(settings) in batches)
+        if sends and deliver(settings, waiting):
             publish_changes(settings, waiting)
 
 
@@ -292,6 +295,7 @@ def _computed_in_turn(
         initargs=(os.getpid(),),
     )
     pending: dict[Future[Outcome], tuple[str, str]] = {}
+    others = active_children()
     try:
         for batch in batches:
             run_id = new_run_id()
@@ -302,9 +306,19 @@ def _computed_in_turn(
                 task.set_exception(broken)
             pending[task] = batch, run_id
         for task in as_completed(pending):
-            yield settled(*pending[task], task.result)
+            outcome = settled(*pending[task], task.result)
+            del pending[task]
+            yield outcome
+    except BaseException:
+        # Ctrl-C reaches the workers too, SIGTERM may reach this process only.
+        for worker in active_children():
+            if worker not in others:
+                worker.terminate()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+        for batch, run_id in pending.values():
+            discard(store_of(settings), batch, run_id)
 
 
 def _as_worker(parent: int) -> None:

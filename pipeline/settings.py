@@ -31,6 +31,7 @@ from metrics import (
     parse_measures,
     parse_score,
 )
+from pipeline.environment import PATH_VARIABLES, environment_paths
 from pipeline.errors import SettingsError, several
 from pipeline.privacy.keys import fingerprint, key_from
 from pipeline.settings_text import cut, read_text
@@ -578,11 +579,15 @@ def _judged(label: str, threshold: Threshold, computed: Sequence[str] | None) ->
 def load_settings(path: Path | None = None) -> Settings:
     """Settings from ``path``, or from audit.yaml in this folder.
 
-    SettingsError lists every problem of the file at once.
+    Paths that the environment names stand in the place of those of the file.  SettingsError lists
+    every problem of the file at once.
     """
     file = path or Path(DEFAULT_FILE)
     hint = "" if path else "; name another with --config, or copy the commented example"
-    return settings_from(read_text(file, hint), folder=file.parent, where=str(file))
+    said = read_text(file, hint)
+    paths = environment_paths()
+    where = ", ".join([str(file), *(PATH_VARIABLES[name] for name in paths)])
+    return settings_from({**said, **paths}, folder=file.parent, where=where)
 
 
 def settings_from(said: dict[Any, Any], *, folder: Path, where: str = "settings") -> Settings:

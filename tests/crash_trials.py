@@ -10,7 +10,7 @@ import duckdb
 from crash_children import Children, Ended, Plan
 from crash_stores import DAYS, Scene, State, settings_in, state, states
 
-from pipeline.errors import AuditError
+from pipeline.errors import AuditError, Terminated
 from pipeline.integrity.verify import verify
 from pipeline.store import store_of
 
@@ -72,7 +72,7 @@ def told(scene: Scene, folder: Path, ended: Ended) -> Iterator[str]:
     if ended.code == 0:
         if state(store_of(settings_in(folder)).history) != scene.after[None]:
             yield "it said that it was done, and was not"
-    elif ended.code != AuditError.exit_code:
+    elif ended.code not in (AuditError.exit_code, Terminated.exit_code):
         yield f"it ended with {ended.code}, signal {ended.sign}"
     if "Traceback" in ended.err:
         yield f"a traceback: {ended.err.strip()[-400:]}"

@@ -29,7 +29,7 @@ from assets.due import DEMO_LISTS
 from metrics import AGGREGATIONS, METRICS, catalogue, fairness
 from pipeline import errors, score
 from pipeline.cli import main
-from pipeline.errors import AuditError
+from pipeline.errors import AuditError, Terminated
 from pipeline.settings import settings_from
 from pipeline.synthetic.marketplace import Incidents, generate
 from schemas.rules import LOGGED
@@ -164,7 +164,7 @@ def test_counts_in_words() -> None:
 
 def test_every_exit_code_is_explained() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type)]
-    codes = {each.exit_code for each in kinds if issubclass(each, AuditError)}
+    codes = {each.exit_code for each in kinds if issubclass(each, AuditError | Terminated)}
     text = (ROOT / "docs" / "operations.md").read_text("utf-8")
     assert codes | {0} == {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
 
