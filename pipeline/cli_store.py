@@ -74,7 +74,7 @@ def _noticed(settings: Any, batches: list[str]) -> dict[str, int]:
     }
 
 
-def _end(
+def gravest(
     outcomes: Iterable[Any],
     found: dict[str, int],
     *,
@@ -196,7 +196,7 @@ def _one(
         print_watched(out, settings, last_month(settings, batch))
         summary.print_alerts(out, alerts(settings, batches=[batch]), "Alerts seen in the batch")
     renew_report(settings, told.note)
-    told.ended(_end([outcome], _noticed(settings, [batch]), **ends))
+    told.ended(gravest([outcome], _noticed(settings, [batch]), **ends))
     if as_json:
         click.echo(json.dumps({**_outcome(outcome), "breaches": len(found)}))
 
@@ -244,7 +244,7 @@ def _many(
             out.print(line)
         closing(settings, told.outcomes)
     noticed = _noticed(settings, list(batches))
-    told.ended(_end(told.outcomes, noticed, **ends))
+    told.ended(gravest(told.outcomes, noticed, **ends))
     if as_json:
         document = {"batches": [_outcome(each) for each in told.outcomes], "later": later}
         click.echo(json.dumps({**document, "breaches": noticed["breach"]}))

@@ -29,31 +29,34 @@ from stores import (
 from test_cli import held
 
 from pipeline.batch_keys import batch_key, batch_keys
+from pipeline.cli_store import gravest
 from pipeline.errors import SettingsError
 from pipeline.log_lines import log_line
+from pipeline.run import Outcome
 from pipeline.run_summary import write_summary
 from pipeline.settings import Settings, load_settings
 from pipeline.store import store_of
 
-FIRST, SECOND, NO_LOG, REFUSED, NEXT = (f"2026-01-0{n}" for n in (1, 2, 3, 4, 5))
+FIRST, SECOND, NO_LOG, REFUSED, NEXT, LAST = (f"2026-01-0{n}" for n in range(1, 7))
+DONE = {FIRST: "done", SECOND: "done"}
 SETTINGS = """\
 attributes: [gender]
 slices: [device]
 metrics: [EXP, 'AWRF(p=0.2)', NDKL]
 thresholds: {EXP.MinMaxRatio: {min: 1.0}}
-schedule: {start: 2026-01-01, end: 2026-01-06}
+schedule: {start: 2026-01-01, end: 2026-01-07}
 """
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An audit whose first day was run; the third has no log, and the fourth is refused."""
+    """An audit of which two days were run; the third has no log, and the fourth is refused."""
     folder = tmp_path_factory.mktemp("scheduled")
     write_settings(folder, SETTINGS)
-    for seed, day in enumerate((FIRST, SECOND, NEXT)):
+    for seed, day in enumerate((FIRST, SECOND, NEXT, LAST)):
         deliver(folder, random_lists(seed), batch=day)
     deliver(folder, ranking("a", "FM", device="m", relevance=7), batch=REFUSED)
-    result = rankaudit("run", "--batch", FIRST, "-q", "-c", folder / "audit.yaml")
+    result = rankaudit("run", *batches(FIRST, SECOND), "-q", "-c", folder / "audit.yaml")
     assert result.exit_code == 0
     return folder
 
@@ -63,6 +66,18 @@ def own(template: Path, tmp_path: Path) -> Path:
     """A copy of the audit for a test to change: its settings file."""
     shutil.copytree(template, tmp_path / "own")
     return tmp_path / "own" / "audit.yaml"
+
+
+@pytest.fixture(autouse=True)
+def no_page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new page is written only where a test looks at it: it takes longer than the rest."""
+    if "with_page" not in request.fixturenames:
+        monkeypatch.setattr("pipeline.report.fresh.renew_report", lambda *_: None)
+
+
+@pytest.fixture
+def with_page() -> None:
+    """Asks for the page."""
 
 
 def batches(*days: str) -> list[str]:
@@ -100,41 +115,54 @@ def test_several_batches_are_published_once_at_the_end(
         publishing(settings, *more)
 
     monkeypatch.setattr(pipeline.run, "publish_changes", publish_changes)
-    result = rankaudit("run", *batches(NEXT, SECOND, NEXT), "--json", "-c", own)
+    result = rankaudit("run", *batches(LAST, NEXT, LAST), "--json", "-c", own)
     assert result.exit_code == 0
-    assert published == [[FIRST, SECOND, NEXT]]
+    assert published == [[FIRST, SECOND, NEXT, LAST]]
     said = json.loads(result.stdout.splitlines()[-1])
     assert [(each["batch"], each["status"]) for each in said["batches"]] == [
+        (LAST, "done"),
         (NEXT, "done"),
-        (SECOND, "done"),
     ]
 
 
 def test_several_batches_come_to_what_a_backfill_comes_to(own: Path, tmp_path: Path) -> None:
     other = shutil.copytree(own.parent, tmp_path / "other")
-    assert rankaudit("run", *batches(FIRST, SECOND, NO_LOG), "-q", "-c", own).exit_code == 0
-    words = ("backfill", "--from", FIRST, "--to", NO_LOG, "-q", "-c", other / "audit.yaml")
+    assert rankaudit("run", *batches(NEXT, LAST), "-q", "-c", own).exit_code == 0
+    words = ("backfill", "--from", NEXT, "--to", LAST, "-q", "-c", other / "audit.yaml")
     assert rankaudit(*words).exit_code == 0
     assert whole_history(audit(own.parent)) == whole_history(audit(other))
 
 
 @pytest.mark.parametrize(
-    ("days", "more", "code"),
+    ("codes", "asked", "code"),
     [
-        ((FIRST, SECOND), (), 0),
-        ((FIRST, SECOND), ("--fail-on", "breach"), 5),
-        ((NO_LOG, SECOND), (), 0),
-        ((NO_LOG, SECOND), ("--require-data",), 1),
-        ((NO_LOG, "2026-02-01"), (), 4),
-        ((NO_LOG, REFUSED), (), 3),
-        ((SECOND, REFUSED), ("--fail-on", "breach"), 3),
+        ((0, 0), {}, 0),
+        ((0, 0), {"fail_on": ("breach",)}, 5),
+        ((0, 0), {"fail_on": ("shift", "gate")}, 0),
+        ((4, 0), {}, 0),
+        ((4, 0), {"require_data": True}, 1),
+        ((4, 4), {}, 4),
+        ((4, 4), {"fail_on": ("breach",)}, 5),
+        ((4, 3), {}, 3),
+        ((0, 3), {"fail_on": ("breach",)}, 3),
+        ((3, 75, 2), {}, 75),
+        ((3, 2, 4), {}, 2),
+        ((75, 1), {}, 1),
     ],
     ids=str,
 )
 def test_the_gravest_exit_code_of_several(
-    own: Path, days: tuple[str, ...], more: tuple[str, ...], code: int
+    codes: tuple[int, ...], asked: dict[str, Any], code: int
 ) -> None:
-    assert rankaudit("run", *batches(*days), *more, "-q", "-c", own).exit_code == code
+    ended = [Outcome(str(at), "any", exit_code=each) for at, each in enumerate(codes)]
+    found = {"breach": 1, "shift": 0, "gate": 0}
+    assert gravest(ended, found, **{"fail_on": (), "require_data": False, **asked}) == code
+
+
+def test_several_batches_end_with_the_gravest_code(own: Path) -> None:
+    words = ("run", *batches(FIRST, NO_LOG), "-q", "-c", own)
+    assert rankaudit(*words, "--fail-on", "breach").exit_code == 5
+    assert rankaudit(*words, "--fail-on", "breach", "--require-data").exit_code == 1
 
 
 # -- batches without data
@@ -142,12 +170,12 @@ def test_the_gravest_exit_code_of_several(
 
 @pytest.mark.parametrize(("more", "code"), [((), 4), (("--require-data",), 1)], ids=str)
 def test_a_batch_without_data_is_never_a_green_night(
-    own: Path, more: tuple[str, ...], code: int
+    own: Path, with_page: None, more: tuple[str, ...], code: int
 ) -> None:
     result = rankaudit("run", *batches(NO_LOG), *more, "-c", own)
     assert result.exit_code == code
     assert f"{NO_LOG}: no files" in result.stderr
-    assert manifest(own) == {FIRST: "done", NO_LOG: "no_data"}
+    assert manifest(own) == DONE | {NO_LOG: "no_data"}
     store = store_of(audit(own.parent))
     states = read(store.dashboard, "SELECT batch, state, scored FROM v_coverage ORDER BY batch")
     found = {row["batch"]: (row["state"], row["scored"]) for row in states}
@@ -165,7 +193,7 @@ def test_a_backfill_may_require_data(own: Path) -> None:
     words = ("backfill", "--from", SECOND, "--to", NO_LOG, "-q", "-c", own)
     assert rankaudit(*words, "--require-data").exit_code == 1
     assert rankaudit(*words).exit_code == 0
-    assert manifest(own) == {FIRST: "done", SECOND: "done", NO_LOG: "no_data"}
+    assert manifest(own) == DONE | {NO_LOG: "no_data"}
 
 
 def test_data_that_came_late_is_found(own: Path) -> None:
@@ -180,12 +208,12 @@ def test_data_that_came_late_is_found(own: Path) -> None:
 
 
 def test_the_summary_of_a_batch(own: Path) -> None:
-    result, said = summarised(own, "run", *batches(SECOND), "--fail-on", "breach")
+    result, said = summarised(own, "run", *batches(NEXT), "--fail-on", "breach")
     assert result.exit_code == 5
     settings = audit(own.parent)
-    (row,) = in_history(settings, f"FROM batches WHERE batch = '{SECOND}'")
+    (row,) = in_history(settings, f"FROM batches WHERE batch = '{NEXT}'")
     found = in_history(
-        settings, f"FROM fairness_history WHERE batch = '{SECOND}' AND status = 'breach'"
+        settings, f"FROM fairness_history WHERE batch = '{NEXT}' AND status = 'breach'"
     )
     (batch,) = said.pop("batches")
     listed = batch.pop("worst")
@@ -284,7 +312,7 @@ def test_the_summary_of_a_backfill(own: Path) -> None:
     assert found == list(
         zip(
             (FIRST, SECOND, NO_LOG, REFUSED),
-            ("unchanged", "done", "no_data", "refused"),
+            ("unchanged", "unchanged", "no_data", "refused"),
             strict=True,
         )
     )
@@ -333,11 +361,11 @@ def test_a_summary_replaces_nothing_but_summaries(own: Path, made: Callable[[Pat
     path = own.parent / "taken"
     made(path)
     before = path.lstat()
-    result = rankaudit("run", *batches(SECOND), "--summary", path, "-c", own)
+    result = rankaudit("run", *batches(NEXT), "--summary", path, "-c", own)
     assert result.exit_code == 2
     assert f"--summary {path}: " in result.stderr
     assert (path.lstat().st_ino, path.lstat().st_size) == (before.st_ino, before.st_size)
-    assert SECOND not in manifest(own), "it is said before anything is done"
+    assert NEXT not in manifest(own), "it is said before anything is done"
 
 
 def test_a_summary_needs_a_folder(own: Path) -> None:
@@ -365,15 +393,15 @@ def test_half_a_summary_is_never_met(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_one_line_per_event(own: Path) -> None:
-    result = rankaudit("run", *batches(SECOND, NO_LOG), "--log", "--json", "-c", own)
+    result = rankaudit("run", *batches(NEXT, NO_LOG), "--log", "--json", "-c", own)
     (row,) = in_history(
         audit(own.parent),
         "SELECT lists, rows_read, (SELECT count(*) FROM fairness_history AS s "
         "WHERE s.batch = b.batch AND s.status = 'breach') AS breaches "
-        f"FROM batches AS b WHERE batch = '{SECOND}'",
+        f"FROM batches AS b WHERE batch = '{NEXT}'",
     )
     assert result.stderr.splitlines() == [
-        f"{SECOND} done lists={row['lists']} rows={row['rows_read']} rejected=0 "
+        f"{NEXT} done lists={row['lists']} rows={row['rows_read']} rejected=0 "
         f"breaches={row['breaches']} revision=1",
         f"{NO_LOG} no_data lists=0 rows=0 rejected=0 breaches=0 revision=0 "
         f'message="no files (looked for logs/{NO_LOG}/*)"',
@@ -465,7 +493,7 @@ def test_all_that_names_no_batch_is_told(tmp_path: Path) -> None:
 def test_a_moment_on_the_command_line(own: Path) -> None:
     words = batches(f"{SECOND}T00:00:00+00:00", SECOND)
     _, said = summarised(own, "run", *words)
-    assert [(each["batch"], each["status"]) for each in said["batches"]] == [(SECOND, "done")]
+    assert [(each["batch"], each["status"]) for each in said["batches"]] == [(SECOND, "unchanged")]
 
 
 # -- paths from the environment
@@ -577,17 +605,17 @@ main(words)
 
 def test_sigterm_within_a_query_of_a_later_batch(own: Path) -> None:
     """What is finished is kept, published and in the summary."""
-    words = (NEXT, "run", *batches(SECOND, NEXT))
+    words = (LAST, "run", *batches(NEXT, LAST))
     child = started(own, *words, code=IN_A_QUERY)
     assert child.stdout
-    assert child.stdout.readline().startswith(f"+ {SECOND}")
+    assert child.stdout.readline().startswith(f"+ {NEXT}")
     while child.stdout.readline() != "asking\n":
         assert child.poll() is None
     (batch,) = terminated(child, own)["batches"]
-    assert (batch["batch"], batch["status"]) == (SECOND, "done")
-    assert manifest(own) == {FIRST: "done", SECOND: "done"}
+    assert (batch["batch"], batch["status"]) == (NEXT, "done")
+    assert manifest(own) == DONE | {NEXT: "done"}
     rows = read(store_of(audit(own.parent)).dashboard, "SELECT DISTINCT batch FROM v_history")
-    assert {row["batch"] for row in rows} == {FIRST, SECOND}
+    assert {row["batch"] for row in rows} == {FIRST, SECOND, NEXT}
 
 
 ENDLESS = """
@@ -612,9 +640,9 @@ if __name__ == "__main__":
 
 def test_sigterm_ends_workers_too(own: Path) -> None:
     (own.parent / "endless.py").write_text(ENDLESS)
-    words = (str(own.parent), "backfill", "--from", SECOND, "--to", NO_LOG, "--jobs", "2")
+    words = (str(own.parent), "backfill", "--from", NEXT, "--to", LAST, "--jobs", "2")
     child = started(own, *words, code=IN_WORKERS)
-    pids = [own.parent / f"{day}.pid" for day in (SECOND, NO_LOG)]
+    pids = [own.parent / f"{day}.pid" for day in (NEXT, LAST)]
     while not all(path.exists() and path.read_text() for path in pids):
         assert child.poll() is None
         time.sleep(0.01)
@@ -622,4 +650,4 @@ def test_sigterm_ends_workers_too(own: Path) -> None:
     for path in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(int(path.read_text()), 0)
-    assert manifest(own) == {FIRST: "done"}
+    assert manifest(own) == DONE
