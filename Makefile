@@ -4,6 +4,7 @@ VENV   := .venv
 PY     := $(VENV)/bin/python
 TOOLS  := .venv-lock
 READERS := .venv-readers
+AIRFLOW := .venv-airflow
 CONFIG ?=
 ARGS   ?=
 
@@ -27,11 +28,11 @@ FIND_PYTHON = for found in $(PYTHON) python3.13 python3.12 python3.11 python3 py
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help audit test check dev docs bench mutants crashes lock readers audit-deps sbom clean clean-data
+.PHONY: help audit test check dev docs bench mutants crashes lock readers airflow airflow-demo audit-deps sbom clean clean-data
 
 help: ## Show this list
 	@echo 'make TARGET'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 audit: $(VENV)/.ready ## Audit every batch, of demo logs at first; of your own with CONFIG=my/audit.yaml
 	@$(PY) -m assets.audit $(if $(CONFIG),--config '$(CONFIG)')
@@ -73,8 +74,14 @@ lock: $(TOOLS)/.ready ## Bring the locks in line with pyproject.toml; ARGS=--upg
 	@$(COMPILE) pyproject.toml --extra dev --output-file requirements.lock
 	@$(COMPILE) .ci/tools.in --output-file .ci/tools.lock
 	@$(COMPILE) .ci/readers.in --output-file .ci/readers.lock
+	@$(COMPILE) .ci/airflow.in --output-file .ci/airflow.lock
 
 readers: $(READERS)/.ready ## Install what reads the published copy, oldest DuckDB included, for its tests
+
+airflow: $(AIRFLOW)/.ready ## Install an Airflow 3 that runs examples/airflow in their tests
+
+airflow-demo: $(VENV)/.ready $(AIRFLOW)/.ready ## Open Airflow on demo logs, in .airflow-demo; ARGS='--port 8081'
+	@$(PY) examples/airflow/local.py .airflow-demo $(ARGS)
 
 # Without a package index there is no tool, which the script says; the minus lets it.
 audit-deps: $(VENV)/.ready ## Ask whether a locked package has a known vulnerability; ARGS=--strict wants an answer
@@ -85,7 +92,7 @@ sbom: $(VENV)/.ready $(TOOLS)/.ready ## List what is locked as CycloneDX; ARGS=F
 	@$(TOOLS)/bin/python .ci/sbom.py $(ARGS)
 
 clean: ## Remove the environment and all caches; data stays
-	@rm -rf $(VENV) $(TOOLS) $(READERS) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(TOOLS) $(READERS) $(AIRFLOW) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find metrics schemas pipeline assets tests benchmarks examples docs \
 		-name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 	@echo 'Left in place: store/ and logs/ (make clean-data removes them), .dagster/ (run history).'
@@ -121,4 +128,11 @@ $(TOOLS)/.ready: .ci/tools.lock
 $(READERS)/.ready: .ci/readers.lock
 	@rm -f $@; $(FIND_PYTHON); test -x $(READERS)/bin/python || "$$found" -m venv --clear $(READERS)
 	@$(READERS)/bin/python -m pip install --quiet --require-hashes -r .ci/readers.lock
+	@touch $@
+
+# The lock is whole, so pip resolves nothing: one older than 23.3 does not see that fastapi[...] fulfils fastapi.
+$(AIRFLOW)/.ready: .ci/airflow.lock
+	@rm -f $@; $(FIND_PYTHON); test -x $(AIRFLOW)/bin/python || "$$found" -m venv --clear $(AIRFLOW)
+	@$(AIRFLOW)/bin/python -m pip install --quiet --no-deps --require-hashes -r .ci/airflow.lock
+	@$(AIRFLOW)/bin/python -m pip check
 	@touch $@
