@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflows import COMMANDS, DAGS, LOCAL, airflow, listening, need_airflow
+from airflows import COMMANDS, DAGS, LOCAL, ROOT, airflow, listening, need_airflow
 from stores import LENIENT, deliver, in_history, random_lists, ranking, whole_history
 
 from pipeline.cli_store import run as run_command
@@ -24,6 +24,8 @@ pytestmark = pytest.mark.airflow
 NIGHTS = days(date(2026, 1, 5), date(2026, 1, 9))
 GOOD, MISSING, REFUSED, UNFAIR, OTHER = NIGHTS
 GAP = "2026-01-10"
+FROM_THE_PAGE, OF_THE_PAGE = "2026-01-11", "2026-01-12"
+"""Days from which on docs/airflow.md speaks of the demo's, and the one that it tries."""
 SETTINGS = f"""\
 attributes: [gender]
 slices: [device]
@@ -119,23 +121,36 @@ def inside(home: Any, program: str, *words: str) -> str:
     ).stdout
 
 
+def commands_of_the_page() -> list[list[str]]:
+    text = (ROOT / "docs" / "airflow.md").read_text("utf-8")
+    return [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("airflow ")]
+
+
 def test_single_nights(folder: Path) -> None:
+    """And the commands of docs/airflow.md, which leave a backfill that waits for a scheduler."""
     home = airflow(folder, "airflow")
     home.prepare()
+    deliver(folder, random_lists(9), batch=OF_THE_PAGE)
     words = [
         ("dags", "test", dag, after(night), "--conf", json.dumps(conf))
         for dag, night, conf, *_ in TRIED
     ]
-    printed = inside(home, SEVERAL, json.dumps(words))
-    ended = tasks(home)
+    told_by_the_page = commands_of_the_page()
+    assert {each[0] for each in told_by_the_page} == {"variables", "dags", "backfill", "pools"}
+    printed = inside(home, SEVERAL, json.dumps([*words, *told_by_the_page]))
+    ended = [each for each in tasks(home) if each[0] < FROM_THE_PAGE]
     parts = printed.split(ENDED)
-    assert len(parts) == len(TRIED) + 1, printed
+    assert [part.splitlines()[0] for part in parts[len(TRIED) + 1 :]] == (
+        ["None"] * len(told_by_the_page)
+    ), printed
+    waiting = [day for day, state in runs(home).items() if state == "queued"]
+    assert sorted(waiting) == [f"2026-01-{day}" for day in (17, 18, 19, 20)]
     for at, (_, night, _, told, text) in enumerate(TRIED):
         assert (night, *told) in ended, printed
         assert text in parts[at], printed
         assert parts[at + 1].startswith("DagRun failed" if told[0] == "failed" else "None"), printed
     assert len(ended) == len(TRIED)
-    done = [night for _, night, _, told, _ in TRIED if told[0] == "success"]
+    done = [night for _, night, _, told, _ in TRIED if told[0] == "success"] + [OF_THE_PAGE]
     assert [each["batches"][0]["batch"] for each in handed_on(home)] == done
     assert statuses(load_settings(folder / "audit.yaml")) == {
         GOOD: "done",
@@ -144,6 +159,7 @@ def test_single_nights(folder: Path) -> None:
         REFUSED: "refused",
         UNFAIR: "done",
         OTHER: "done",
+        OF_THE_PAGE: "done",
     }
 
 

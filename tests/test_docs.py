@@ -210,7 +210,7 @@ def test_commands_exist(page: Path) -> None:
             elif first == ".venv/bin/python":
                 assert (ROOT / rest[0]).is_file(), line
             else:
-                known = ("rankaudit", ".", ".ci/run", ".venv/bin/pre-commit")
+                known = ("rankaudit", "airflow", ".", ".ci/run", ".venv/bin/pre-commit")
                 assert first in known, f"{line}: no test knows this command"
 
 

@@ -30,8 +30,10 @@ def _project() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 
-TOOLS, READERS = (ROOT / ".ci" / name for name in ("tools.lock", "readers.lock"))
-LOCKS = {LOCK: 20, TOOLS: 20, READERS: 0}
+TOOLS, READERS, AIRFLOW = (
+    ROOT / ".ci" / f"{name}.lock" for name in ("tools", "readers", "airflow")
+)
+LOCKS = {LOCK: 20, TOOLS: 20, READERS: 0, AIRFLOW: 20}
 """Every lock, and what it has more packages than."""
 
 

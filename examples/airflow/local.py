@@ -112,7 +112,7 @@ class Local:
         with closing(sqlite3.connect(path, uri=True, timeout=30)) as connection:
             return connection.execute(query, values).fetchall()
 
-    def wait(self, until: Callable[[], bool], what: str, seconds: float = 120) -> None:
+    def wait(self, until: Callable[[], bool], what: str, seconds: float = 300) -> None:
         """Return once ``until`` holds; RuntimeError after ``seconds``, or if a component ended."""
         end = time.monotonic() + seconds
         while not until():

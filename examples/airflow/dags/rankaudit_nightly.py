@@ -33,6 +33,7 @@ FINAL = {
     5: "a fairness gate failed; the scores are stored",
 }
 """Exit codes that another attempt does not change."""
+_OF_PYTHON = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
 
 
 def _start(command: list[str], home: str) -> int:
@@ -60,9 +61,6 @@ def _start(command: list[str], home: str) -> int:
     finally:
         stop()
         signal.signal(signal.SIGTERM, before)
-
-
-_OF_PYTHON = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
 
 
 def _said(summary: dict[str, Any]) -> str:
