@@ -257,7 +257,14 @@ def handed_on(home: Any) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def running(folder: Path) -> Iterator[Any]:
-    with airflow(folder, "airflow") as home:
+    """An Airflow that starts with a backfill of a DAG that is paused."""
+    create = ["backfill", "create", "--dag-id", NIGHTLY, "--max-active-runs", "2"]
+    create += ["--from-date", NIGHTS[0], "--to-date", f"{NIGHTS[-1]}T03:00:00+00:00"]
+    home = airflow(folder, "airflow")
+    home.prepare()
+    printed = inside(home, SEVERAL, json.dumps([["dags", "reserialize"], create]))
+    assert printed.count(f"{ENDED}None\n") == 2, printed
+    with home:
         home.wait(lambda: home.answers() and home.knows(NIGHTLY), "starting")
         yield home
 
@@ -271,10 +278,8 @@ def runs(home: Any) -> dict[str, str]:
 def test_a_backfill_gives_the_history_of_rankaudit_backfill(
     folder: Path, tmp_path: Path, running: Any
 ) -> None:
-    create = ["backfill", "create", "--dag-id", NIGHTLY]
-    create += ["--from-date", NIGHTS[0], "--to-date", NIGHTS[-1] + "T03:00:00+00:00"]
-    running.call(*create, "--max-active-runs", "2")
     beats = "SELECT latest_heartbeat FROM job WHERE job_type = 'SchedulerJob'"
+    running.wait(lambda: bool(running.rows(beats)), "a scheduler")
     before = running.rows(beats)
     running.wait(lambda: running.rows(beats) != before, "a round of the scheduler")
     assert runs(running) == dict.fromkeys(NIGHTS, "queued")

@@ -33,6 +33,7 @@ COMPONENTS = {
 """What an executor on the same machine needs; a triggerer is for tasks that defer."""
 _STOPPING = 60.0
 _POLL = 0.25
+_ATTEMPTS = 5
 
 
 def free_port() -> int:
@@ -75,6 +76,8 @@ class Local:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
             "AIRFLOW__CORE__PARALLELISM": "2",
+            # SQLite takes one writer at a time; others wait this long, in seconds.
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout=60",
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(self.port),
@@ -93,15 +96,22 @@ class Local:
         self.call("db", "migrate")
 
     def call(self, *words: str, expected: int = 0) -> str:
-        """What an Airflow command prints; RuntimeError if it ends with another exit code."""
-        ended = subprocess.run(
-            [self.commands / "airflow", *words],
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        """What an Airflow command prints; RuntimeError if it ends with another exit code.
+
+        SQLite may refuse to write while a component does, which changes nothing: the command is
+        called again then.
+        """
+        for _ in range(_ATTEMPTS):
+            ended = subprocess.run(
+                [self.commands / "airflow", *words],
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            if ended.returncode == expected or "database is locked" not in ended.stdout:
+                break
         if ended.returncode != expected:
             raise RuntimeError(f"airflow {' '.join(words)}: {ended.returncode}\n{ended.stdout}")
         return ended.stdout
