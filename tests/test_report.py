@@ -23,7 +23,7 @@ from pipeline.report.extent import MOST_POINTS, Extent, Size, fitting
 from pipeline.report.fresh import renew_report
 from pipeline.report.looks import ABSENT, GROUPS, LOOKS, VERDICTS
 from pipeline.report.page import SECTIONS, write_report
-from pipeline.report.reading import opened_copy
+from pipeline.report.reading import Copy, Row, opened_copy
 from pipeline.report.scores import about
 from pipeline.report.words import headline, interval, number, slice_name
 from pipeline.settings import Settings
@@ -205,6 +205,33 @@ def test_less_fits_of_more() -> None:
     ]
     assert max(points) <= MOST_POINTS
     assert points[0] == 10 * 220 * 41
+
+
+def test_every_number_of_a_small_page_names_something(
+    small_store: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = {
+        **dict.fromkeys(("value", "center", "residual", "previous"), 0.5),
+        **{"worse": True, "shift": False, "since": None},
+    }
+
+    def changes(copy: Copy, since: str, most: int) -> list[Row]:
+        return [{**row, **change} for row in copy.scores([], whole=("", ""), parts=("", ""))]
+
+    monkeypatch.setattr(
+        "pipeline.report.document.fitting", lambda size: Extent(1, 0, 0, 0, 0, 0, 0)
+    )
+    monkeypatch.setattr(Copy, "changes", changes)
+    with opened_copy(small_store) as copy:
+        data = document(copy).data
+    assert data["slices"] == [["all", "all"]]
+    assert data["changes"]
+    for at, slice_, attribute, label, *_ in data["changes"]:
+        assert data["batches"][at]
+        assert slice_ == 0
+        assert attribute < len(data["attributes"])
+        assert data["labels"][label]["label"]
+        assert data["metrics"][data["metric_of"][label]]
 
 
 # -- that it asks for nothing and runs nothing else

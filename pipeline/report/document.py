@@ -25,6 +25,8 @@ NO_SCORE = "."
 CHANGES_SHOWN = 12
 CHANGES_BACK = 62
 """Batches back for which the largest changes are kept, and how many of each."""
+SLICES_BACK = 31
+"""Batches back in which a slice must have been, to have a column."""
 DUE_SHOWN = 40
 """Coming batches that the page knows, to say that one is missing when it is opened later."""
 ALERTS_SHOWN = 30
@@ -68,15 +70,21 @@ def document(copy: Copy) -> Document:
     batches = [row["batch"] for row in days]
     at = {batch: number for number, batch in enumerate(batches)}
     newest = max((row["batch"] for row in days if row["scored"]), default=None)
-    slices = [(WHOLE, WHOLE), *copy.slices(newest)]
+    # Nights that are missing since then take nothing away from what is shown.
+    past = batches[: at[newest] + 1] if newest else []
+    slices = [(WHOLE, WHOLE), *copy.slices(_back(past, SLICES_BACK))]
     scores = {row["label"]: _about(row) for row in copy.labels()}
-    size = _size(copy, batches, slices, scores)
+    size = _size(copy, past, slices, scores)
     extent = fitting(size)
     slices = slices[: None if extent.slices is None else extent.slices + 1]
     numbers = _Names(at, slices, scores)
-    series = _series(copy, extent, batches, numbers)
-    groups = _groups(copy, extent, batches, numbers)
-    since = _back(batches, CHANGES_BACK)
+    series = _series(copy, extent, past, numbers)
+    groups = _groups(copy, extent, past, numbers)
+    changes = [
+        numbers.change(row)
+        for row in copy.changes(_back(past, CHANGES_BACK), CHANGES_SHOWN)
+        if numbers.shows(row)
+    ]
     data = {
         "about": copy.about(),
         "batches": batches,
@@ -97,7 +105,7 @@ def document(copy: Copy) -> Document:
         "metric_of": [numbers.metric_of[label] for label in numbers.label.found],
         "series": series,
         "group_series": groups,
-        "changes": [numbers.change(row) for row in copy.changes(since, CHANGES_SHOWN)],
+        "changes": changes,
         "lists": _lists(copy.lists()),
     }
     return Document(data, extent, size, newest)
@@ -151,18 +159,21 @@ class _Names:
         """Slice and attribute."""
         return [self.slice[row["slice"], row["slice_value"]], self.attribute(row["attribute"])]
 
+    def score(self, row: Row) -> int:
+        """The number of the label, whose metric is noted."""
+        self.metric_of.setdefault(row["label"], self.metric(row["metric"]))
+        return self.label(row["label"])
+
     def optional(self, numbered: Numbered, name: str | None) -> int:
         """The number of a name; -1 for none."""
         return -1 if name is None else numbered(name)
 
     def change(self, row: Row) -> list[Any]:
-        """A change as the script reads it; empty for a slice that is not shown."""
-        if not self.shows(row):
-            return []
+        """A change as the script reads it."""
         return [
             self.at[row["batch"]],
             *self.place(row),
-            self.label(row["label"]),
+            self.score(row),
             rounded(row["value"]),
             rounded(row["center"]),
             rounded(row["residual"]),
@@ -191,9 +202,7 @@ def _series(copy: Copy, extent: Extent, batches: Sequence[str], names: _Names) -
     for row in rows:
         if not names.shows(row):
             continue
-        label = names.label(row["label"])
-        names.metric_of.setdefault(row["label"], names.metric(row["metric"]))
-        key = (*names.place(row), label)
+        key = (*names.place(row), names.score(row))
         found.setdefault(key, _Series(names)).add(row)
     return [[*key, each.told()] for key, each in found.items()]
 

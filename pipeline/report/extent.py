@@ -13,7 +13,7 @@ MOST_POINTS = 200_000
 
 
 class Size(NamedTuple):
-    """How large a history is: batches, slices beside the whole batch, and series of a slice."""
+    """How large a history is: batches to the newest scored one, slices beside the whole, series."""
 
     batches: int
     slices: int

@@ -55,13 +55,13 @@ class Copy:
             most,
         )
 
-    def slices(self, batch: str | None) -> list[tuple[str, str]]:
-        """Slices of a batch beside the whole, those with most lists first."""
+    def slices(self, since: str) -> list[tuple[str, str]]:
+        """Slices of the batches from one on beside the whole, those with most lists first."""
         rows = self._rows(
             "SELECT slice, slice_value, max(lists) AS lists FROM v_history "
-            f"WHERE batch = ? AND slice <> '{WHOLE}' "
+            f"WHERE batch >= ? AND slice <> '{WHOLE}' "
             "GROUP BY ALL ORDER BY lists DESC, slice, slice_value",
-            batch,
+            since,
         )
         return [(row["slice"], row["slice_value"]) for row in rows]
 
@@ -127,8 +127,8 @@ class Copy:
     def changes(self, since: str, most: int) -> list[Row]:
         """The largest changes of each batch, against what the batches before it let expect."""
         return self._rows(
-            "SELECT batch, slice, slice_value, attribute, label, value, center, residual, worse, "
-            "shift, since, previous FROM v_changes WHERE batch >= ? "
+            "SELECT batch, slice, slice_value, attribute, metric, label, value, center, residual, "
+            "worse, shift, since, previous FROM v_changes WHERE batch >= ? "
             "QUALIFY row_number() OVER (PARTITION BY batch ORDER BY abs(residual) DESC, "
             "slice, slice_value, attribute, label) <= ? "
             "ORDER BY batch DESC, abs(residual) DESC, slice, slice_value, attribute, label",
