@@ -6,6 +6,7 @@ minutes.  ``HYPOTHESIS_PROFILE=explore`` draws others each time and shrinks what
 """
 
 import os
+import signal
 
 import pytest
 from damaged import small_audit
@@ -27,6 +28,10 @@ settings.register_profile(
     phases=tuple(Phase),
     print_blob=True,
 )
+# What a shell starts in the background ignores Ctrl-C, and so would the children of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 

@@ -557,7 +557,10 @@ def terminated(child: subprocess.Popen[str], config: Path) -> dict[str, Any]:
     """The summary of a command that is sent SIGTERM, twice, as a group and a process get it."""
     for _ in range(2):
         os.kill(child.pid, signal.SIGTERM)
-    _, err = child.communicate(timeout=60)
+    try:
+        _, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
     assert child.returncode == 143, err
     assert "Traceback" not in err
     assert "ended by SIGTERM" in err
