@@ -28,7 +28,7 @@ from pathlib import Path
 
 import duckdb
 from crash_children import FAIL, FULL, KILL, SIGNAL, TEAR, Children, Plan, why_not
-from crash_damage import LOG_DAMAGES, Damage, damages, harmed, log_harmed
+from crash_damage import LOG, LOG_DAMAGES, Damage, damages, harmed, log_harmed
 from crash_power import WAYS, Powerless
 from crash_stores import Scene, scenes
 from crash_together import make_audit, publish_before_a_reader
@@ -147,7 +147,7 @@ class Trials:
     def damaged(self, rounds: int = 1) -> list[Task]:
         """Every damage to a store at rest, and to the logs that killed commands leave."""
         (new,) = (scene for scene in self.scenes if scene.name == "new")
-        synced = [at for at, call in enumerate(self.calls["new"], 1) if call.endswith(".wal")]
+        synced = [at for at, call in enumerate(self.calls["new"], 1) if call.endswith(LOG)]
         found: list[Task] = []
         for seed in range(rounds):
             for damage in damages(new.folder):
