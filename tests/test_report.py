@@ -25,7 +25,7 @@ from pipeline.report.looks import ABSENT, GROUPS, LOOKS, VERDICTS
 from pipeline.report.page import SECTIONS, write_report
 from pipeline.report.reading import Copy, Row, opened_copy
 from pipeline.report.scores import about
-from pipeline.report.words import headline, interval, number, slice_name
+from pipeline.report.words import headline, number, slice_name
 from pipeline.settings import Settings
 from pipeline.store import store_of
 from schemas.tables import BATCH_STATUSES, STATUSES
@@ -396,8 +396,6 @@ def test_the_headline_says_the_gravest(counts: dict[str, int], said: str, look: 
 
 
 def test_words() -> None:
-    assert interval(None, None) == ""
-    assert interval(0.5, None) == "0.500 to none"
     assert slice_name("all", "all") == "whole batch"
     assert slice_name("market", "de") == "market: de"
     assert number(-1234.6) == "-1,235"

@@ -6,7 +6,6 @@ however they see colours; a symbol and a word stand beside each all the same.
 
 from dataclasses import dataclass
 
-BLACK = "#000000"
 ORANGE = "#E69F00"
 SKY = "#56B4E9"
 GREEN = "#009E73"

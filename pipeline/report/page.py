@@ -73,7 +73,7 @@ def page(copy: Copy, settings: Settings) -> str:
     script, vega = _script(), _closed(drawing().library)
     since = told.data["batches"][-STRIP:][:1]
     alerts = copy.alerts(since[0] if since else "", ALERTS_SHOWN + 1)
-    heat = _judged(copy, told)
+    heat = _judged(copy)
     return _template().render(
         policy=_policy(style, vega, script),
         title=f"Rankaudit: {said}",
@@ -159,7 +159,7 @@ def _packed(told: Document) -> str:
         "charts": drawing().charts,
         "colours": GROUPS,
         "extent": {
-            "cut": told.extent.points(told.size) < _everything(told),
+            "cut": told.extent.points(told.size) < Extent().points(told.size),
             "slices_left_out": told.size.slices + 1 - len(told.data["slices"]),
             "heat_from": _heat_from(told),
         },
@@ -167,10 +167,6 @@ def _packed(told: Document) -> str:
     said = json.dumps(whole, separators=(",", ":"), allow_nan=False).encode()
     # Without a time in it, equal data gives equal bytes.
     return b64encode(gzip.compress(said, compresslevel=6, mtime=0)).decode()
-
-
-def _everything(told: Document) -> int:
-    return Extent().points(told.size)
 
 
 def _heat_from(told: Document) -> int:
@@ -256,7 +252,7 @@ def _alert(row: Row) -> dict[str, Any]:
     }
 
 
-def _judged(copy: Copy, told: Document) -> list[dict[str, Any]]:
+def _judged(copy: Copy) -> list[dict[str, Any]]:
     """Scores of the newest batch with a verdict, the gravest first, for readers without script."""
     order = [look.name for look in VERDICTS]
     rows = sorted(copy.latest(), key=lambda row: order.index(row["status"]))

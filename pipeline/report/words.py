@@ -29,11 +29,6 @@ def number(value: float | None) -> str:
     return f"{value:#.{_DIGITS}g}".removesuffix(".")
 
 
-def interval(lower: float | None, upper: float | None) -> str:
-    """Both ends; nothing where there is none."""
-    return "" if lower is None and upper is None else f"{number(lower)} to {number(upper)}"
-
-
 def slice_name(name: str, value: str) -> str:
     """A slice as people say it."""
     return "whole batch" if name == WHOLE else f"{name}: {value}"
