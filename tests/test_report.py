@@ -286,6 +286,24 @@ def test_the_plain_page_is_inert_too(small_store: Settings, tmp_path: Path) -> N
     assert_inert(Elements(text_of(copied(small_store, tmp_path))))
 
 
+@pytest.mark.parametrize("cell", [5, 1_000_000])
+def test_what_is_kept_back_is_not_on_the_page(settings: Settings, cell: int) -> None:
+    hiding = settings.model_copy(
+        update={"privacy": settings.privacy.model_copy(update={"min_cell": cell})}
+    )
+    publish(hiding)
+    data = packed(text_of(hiding))
+    assert data["lists"] == []
+    shown = read(
+        store_of(hiding).dashboard,
+        "SELECT count(value) AS told, count(*) AS rows FROM v_history",
+    )
+    columns = [columns for *_, columns in data["series"]]
+    rows = [code for each in columns for code in each["status"] if code != NO_SCORE]
+    told = [value for each in columns for value in each["value"] if value is not None]
+    assert [{"told": len(told), "rows": len(rows)}] == shown
+
+
 def test_an_empty_and_a_short_history_have_a_page(tmp_path: Path) -> None:
     empty = text_of(none(tmp_path / "none"))
     assert "No batch has been scored yet" in empty
@@ -391,7 +409,9 @@ def test_text_on_colours_can_be_read() -> None:
     ],
 )
 def test_the_headline_says_the_gravest(counts: dict[str, int], said: str, look: str) -> None:
-    assert headline("d", {**dict.fromkeys(STATUSES, 0), **counts}) == (said, look)
+    batch = {**dict.fromkeys(STATUSES, 0), **counts, "scores": sum(counts.values())}
+    assert headline("d", batch) == (said, look)
+    assert "kept back" in headline("d", {**batch, "scores": 0})[0]
     assert headline(None, None)[1] is None
 
 

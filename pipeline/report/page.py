@@ -184,7 +184,9 @@ def _facts(copy: Copy, told: Document, batches: Any) -> list[str]:
     days = told.data["batches"]
     facts = []
     if told.newest and (row := batches.get(told.newest)):
-        facts.append(f"{row['lists']:,} lists, {row['rows_accepted']:,} rows.")
+        # Not told where it would tell of too few.
+        told_of = ((row["lists"], "lists"), (row["rows_accepted"], "rows"))
+        facts += [f"{count:,} {what}." for count, what in told_of if count is not None]
         if row["status"] != "done":
             facts.append(f"The last attempt at it: {LOOKS[row['status']].word}; these are older.")
         if told.data["releases"]:

@@ -47,6 +47,8 @@ def headline(newest: str | None, batch: Mapping[str, Any] | None) -> tuple[str, 
     """The one sentence, and the verdict whose look it has."""
     if newest is None or batch is None:
         return "No batch has been scored yet", None
+    if not batch["scores"]:
+        return f"{newest}: its scores are kept back, as they are about too few", None
     breaches, gated, doubtful = batch["breach"], batch["gated"], batch["insufficient"]
     if breaches:
         whose = "its threshold" if breaches == 1 else "their thresholds"
