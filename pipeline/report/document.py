@@ -1,7 +1,8 @@
 """What the page holds: series, groups, changes, lists and alerts, by number where names repeat."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC
 from math import isfinite
 from typing import Any
 
@@ -73,8 +74,12 @@ def document(copy: Copy) -> Document:
     # Nights that are missing since then take nothing away from what is shown.
     past = batches[: at[newest] + 1] if newest else []
     slices = [(WHOLE, WHOLE), *copy.slices(_back(past, SLICES_BACK))]
-    scores = {row["label"]: _about(row) for row in copy.labels()}
-    size = _size(copy, past, slices, scores)
+    labels = copy.labels()
+    scores = {row["label"]: _about(row) for row in labels}
+    per_slice = {row["label"]: row["series"] for row in labels}
+    main = sum(count for label, count in per_slice.items() if scores[label].main)
+    other = sum(per_slice.values()) - main
+    size = Size(len(past), len(slices) - 1, main, other, copy.group_series())
     extent = fitting(size)
     slices = slices[: None if extent.slices is None else extent.slices + 1]
     numbers = _Names(at, slices, scores)
@@ -101,7 +106,7 @@ def document(copy: Copy) -> Document:
         "groups": list(numbers.group.found),
         "reasons": list(numbers.reason.found),
         "metrics": list(numbers.metric.found),
-        "labels": [{**asdict(scores[label])} for label in numbers.label.found],
+        "labels": [asdict(scores[label]) for label in numbers.label.found],
         "metric_of": [numbers.metric_of[label] for label in numbers.label.found],
         "series": series,
         "group_series": groups,
@@ -122,17 +127,7 @@ def _messages(days: Sequence[Row], newest: str | None) -> dict[int, str]:
 
 def _about(row: Row) -> About:
     said = about(row["label"])
-    return About(**{**asdict(said), "main": said.main or bool(row["judged"])})
-
-
-def _size(
-    copy: Copy, batches: Sequence[str], slices: Sequence[Any], scores: Mapping[str, About]
-) -> Size:
-    per_slice = copy.series_of_whole()
-    main = sum(count for label, count in per_slice.items() if scores[label].main)
-    return Size(
-        len(batches), len(slices) - 1, main, sum(per_slice.values()) - main, copy.group_series()
-    )
+    return replace(said, main=said.main or bool(row["judged"]))
 
 
 class _Names:
@@ -180,7 +175,6 @@ class _Names:
             int(bool(row["worse"])),
             int(bool(row["shift"])),
             row["since"],
-            rounded(row["previous"]),
         ]
 
 
@@ -317,6 +311,4 @@ def _lists(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def _epoch(moment: Any) -> int:
     """A UTC moment in milliseconds since 1970, as the script counts time."""
-    from datetime import UTC
-
     return int(moment.replace(tzinfo=UTC).timestamp() * 1000)

@@ -74,19 +74,12 @@ class Copy:
         )
 
     def labels(self) -> list[Row]:
-        """Scores of whole batches by label, and whether any has had a threshold."""
+        """Scores of whole batches by label: whether any was judged, and in how many attributes."""
         return self._rows(
-            "SELECT label, bool_or(status <> 'not_judged') AS judged FROM v_history "
+            "SELECT label, bool_or(status <> 'not_judged') AS judged, "
+            "count(DISTINCT coalesce(attribute, '')) AS series FROM v_history "
             f"WHERE slice = '{WHOLE}' GROUP BY label ORDER BY judged DESC, label"
         )
-
-    def series_of_whole(self) -> dict[str, int]:
-        """How many series of the whole batch each label has: one per attribute."""
-        rows = self._rows(
-            "SELECT label, count(DISTINCT coalesce(attribute, '')) AS n FROM v_history "
-            f"WHERE slice = '{WHOLE}' GROUP BY label"
-        )
-        return {row["label"]: row["n"] for row in rows}
 
     def group_series(self) -> int:
         """How many series of groups of the whole batch there are."""
@@ -128,7 +121,7 @@ class Copy:
         """The largest changes of each batch, against what the batches before it let expect."""
         return self._rows(
             "SELECT batch, slice, slice_value, attribute, metric, label, value, center, residual, "
-            "worse, shift, since, previous FROM v_changes WHERE batch >= ? "
+            "worse, shift, since FROM v_changes WHERE batch >= ? "
             "QUALIFY row_number() OVER (PARTITION BY batch ORDER BY abs(residual) DESC, "
             "slice, slice_value, attribute, label) <= ? "
             "ORDER BY batch DESC, abs(residual) DESC, slice, slice_value, attribute, label",
