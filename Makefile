@@ -47,9 +47,9 @@ check: $(VENV)/.ready ## Lint, formatting, types and import contracts
 	@$(VENV)/bin/lint-imports --no-logo
 
 # A new home is set up by one process alone: the several that `dagster dev` starts would race for it.
-dev: export RANKAUDIT_CONFIG = $(or $(CONFIG),audit.yaml)
+dev: export EVENRANK_CONFIG = $(or $(CONFIG),audit.yaml)
 dev: $(VENV)/.ready ## Open Dagster on http://127.0.0.1:3000; on your own audit with CONFIG=...
-	@DAGSTER_HOME="$$(cd "$$(dirname "$$RANKAUDIT_CONFIG")" && pwd)/.dagster"; export DAGSTER_HOME; \
+	@DAGSTER_HOME="$$(cd "$$(dirname "$$EVENRANK_CONFIG")" && pwd)/.dagster"; export DAGSTER_HOME; \
 	mkdir -p "$$DAGSTER_HOME" && cp dagster.yaml "$$DAGSTER_HOME/dagster.yaml" && \
 	{ test -d "$$DAGSTER_HOME/schedules" || $(PY) -m dagster instance migrate >/dev/null; } && \
 	$(PY) -W 'ignore:Function `dev_command`' -m dagster dev -h 127.0.0.1 -p 3000
@@ -98,7 +98,7 @@ clean: ## Remove the environment and all caches; data stays
 	@echo 'Left in place: store/ and logs/ (make clean-data removes them), .dagster/ (run history).'
 
 clean-data: ## Remove logs/, items.parquet and store/ of this folder: the demo and its results
-	@own=$$(find logs items.parquet -type f ! -exec grep -q 'rankaudit.generated' {} \; -print 2>/dev/null | head -n 3); \
+	@own=$$(find logs items.parquet -type f ! -exec grep -q -e 'evenrank.generated' -e 'rankaudit.generated' {} \; -print 2>/dev/null | head -n 3); \
 	if [ -n "$$own" ]; then \
 	printf '%s\n' 'Nothing was removed. These files are not of the demo; move them away first:' "$$own" >&2; \
 	exit 1; \

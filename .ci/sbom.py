@@ -70,7 +70,7 @@ def component(pin: Pin, scope: str, licence: list[Json]) -> Json:
         found["licenses"] = licence
     if pin.requirement.marker:
         found["properties"] = [
-            {"name": "rankaudit:marker", "value": str(pin.requirement.marker)}
+            {"name": "evenrank:marker", "value": str(pin.requirement.marker)}
         ]  # fmt: skip
     return found
 

@@ -57,5 +57,5 @@ def _definitions(file: Path) -> dg.Definitions:
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """The audit that RANKAUDIT_CONFIG names, or that of audit.yaml in this folder."""
+    """The audit that EVENRANK_CONFIG names, or that of audit.yaml in this folder."""
     return definitions(settings_file())

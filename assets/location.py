@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.settings import DEFAULT_FILE
 
-CONFIG_VARIABLE = "RANKAUDIT_CONFIG"
+CONFIG_VARIABLE = "EVENRANK_CONFIG"
 HOME_VARIABLE = "DAGSTER_HOME"
 _INSTANCE_FILE = "dagster.yaml"
 

@@ -68,7 +68,7 @@ def parse_score(label: str) -> ScoreName:
             )
         families = [family.name for family in FAMILIES]
         near = _near(match["name"], [*catalogue.BY_NAME, *families])
-        hint = f"; did you mean {near}?" if near else "; `rankaudit metrics` lists them"
+        hint = f"; did you mean {near}?" if near else "; `evenrank metrics` lists them"
         raise LabelError(f"there is no metric {match['name']}{hint}")
     try:
         measure = metric.at(

@@ -145,7 +145,7 @@ def _named(ids: Sequence[str], known: Sequence[str]) -> list[str]:
         else:
             problems.append(f"{said} is no alert")
     if problems:
-        advice = "`rankaudit alerts --all` lists them; nothing was done."
+        advice = "`evenrank alerts --all` lists them; nothing was done."
         raise AuditError(several("no alert is named so", problems, advice))
     return list(dict.fromkeys(found))
 
@@ -187,7 +187,7 @@ def unmark(settings: Settings, batch: str, *, waiting: Tell | None = None) -> As
             why = (
                 "its marker comes from the log's model_version, and stays"
                 if there
-                else "`rankaudit mark` lists the markers"
+                else "`evenrank mark` lists the markers"
             )
             raise AuditError(f"{batch}: nobody marked a release there; {why}")
         with sealed(connection, store_of(settings), "unmark", {"marker": {"batch": batch}}):

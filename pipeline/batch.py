@@ -17,7 +17,7 @@ from uuid import uuid4
 import duckdb
 
 from metrics import Measure, Reason
-from pipeline import scoring
+from pipeline import former_name, scoring
 from pipeline.errors import AuditError, DataRefused, NoData
 from pipeline.evidence import Evidence
 from pipeline.files import batch_files, file_digest, input_hash, items_path
@@ -233,9 +233,10 @@ def _sweep(settings: Settings, batch: str) -> None:
     for path in (store.root / "staged").glob(f"{batch}.*"):
         if path.stat().st_mtime < limit and not needed(store, path.name.split(".")[-2]):
             path.unlink(missing_ok=True)
-    for path in spill_of(settings).glob(f"{SPILLED}*"):
-        if path.stat().st_mtime < limit:
-            rmtree(path, ignore_errors=True)
+    for begins in (SPILLED, former_name.SPILLED):
+        for path in spill_of(settings).glob(f"{begins}*"):
+            if path.stat().st_mtime < limit:
+                rmtree(path, ignore_errors=True)
 
 
 def measure_batch(settings: Settings, batch: str, run_id: str) -> dict[str, int]:

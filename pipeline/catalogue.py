@@ -127,7 +127,7 @@ def print_overview(out: Console) -> None:
     for family in FAMILIES:
         out.print(f"[bold]{family.name}[/]  {escape(family.title)}")
         out.print(Padding(_overview(family), (0, 0, 1, 2)))
-    out.print(escape("rankaudit metrics NAME ... tells more of metrics, labels and families."))
+    out.print(escape("evenrank metrics NAME ... tells more of metrics, labels and families."))
 
 
 def _overview(family: Family) -> Table:

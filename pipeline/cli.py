@@ -1,4 +1,4 @@
-"""The command line ``rankaudit``.
+"""The command line ``evenrank``.
 
 Heavy imports happen inside commands, so that help answers at once.
 """
@@ -20,7 +20,7 @@ def _version(context: click.Context, option: click.Parameter, asked: bool) -> No
     if asked:
         from pipeline.version import code_version
 
-        click.echo(f"rankaudit {code_version()}")
+        click.echo(f"evenrank {code_version()}")
         context.exit()
 
 

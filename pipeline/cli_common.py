@@ -15,7 +15,7 @@ import click
 FILE = click.Path(path_type=Path)
 DAY = click.DateTime(["%Y-%m-%d"])
 CONFIG = click.option(
-    "--config", "-c", type=FILE, envvar="RANKAUDIT_CONFIG", help="Settings [audit.yaml]."
+    "--config", "-c", type=FILE, envvar="EVENRANK_CONFIG", help="Settings [audit.yaml]."
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="End with one line of JSON.")
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
@@ -45,7 +45,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
             else:
                 # After Ctrl-C, the terminal has shown ^C in this line.
                 start = "\n" if code == INTERRUPTED and is_interrupt(error) else ""
-                click.echo(f"{start}rankaudit: {safe(text)}", err=True)
+                click.echo(f"{start}evenrank: {safe(text)}", err=True)
             if kwargs.get("as_json"):
                 click.echo(json.dumps({"error": text, "exit_code": code}))
             sys.exit(code)

@@ -106,7 +106,7 @@ def verify(
                 for line in _recomputed(each):
                     out.print(line)
     for text in found.problems:
-        click.echo(f"rankaudit: {safe(text)}", err=True)
+        click.echo(f"evenrank: {safe(text)}", err=True)
     for line in _verified(found):
         out.print(line)
     wrong = bool(found.problems) or any(not each.same for each in again)
@@ -147,7 +147,7 @@ def rebuild(config: Path | None, as_json: bool, quiet: bool) -> None:
     for text in made.lost:
         out.print(summary.printable(f"lost with the former history: {text}"))
     for text in made.left_out:
-        click.echo(f"rankaudit: left out: {safe(text)}", err=True)
+        click.echo(f"evenrank: left out: {safe(text)}", err=True)
     if as_json:
         document = {**made.__dict__, "aside": [str(path) for path in made.aside]}
         click.echo(json.dumps(document))
@@ -196,4 +196,4 @@ def restore(folder: Path, replace: bool, config: Path | None, quiet: bool) -> No
     out = summary.console(quiet=quiet)
     if aside:
         out.print(summary.printable(f"put aside: {aside}"))
-    out.print("restored; `rankaudit verify` looks at all of it")
+    out.print("restored; `evenrank verify` looks at all of it")

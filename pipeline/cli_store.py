@@ -44,7 +44,7 @@ def _work(notify: bool, notify_help: str) -> Callable[[Callable[..., None]], Cal
         click.option(
             "--summary",
             type=FILE,
-            envvar="RANKAUDIT_SUMMARY",
+            envvar="EVENRANK_SUMMARY",
             help="Write the end as JSON to this file, however it ends.",
         ),
         click.option("--log", is_flag=True, help="One line per event, on stderr; no tables."),
@@ -183,7 +183,7 @@ def _one(
     found = breaches(settings, [batch])
     if outcome.status in ("no_data", "refused", "failed"):
         if not told.log:
-            click.echo(f"rankaudit: {safe(f'{batch}: {outcome.message}')}", err=True)
+            click.echo(f"evenrank: {safe(f'{batch}: {outcome.message}')}", err=True)
     elif not told.silent:
         out.print(summary.batch_line(outcome))
         for line in summary.details(outcome):

@@ -65,7 +65,7 @@ def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = ""
             f"{', '.join(gated[:_GATED_NAMED])}{', ...' if len(gated) > _GATED_NAMED else ''}."
         )
     if waiting := alerts(settings):
-        out.print(f"[red]{counted(len(waiting), 'alert')} open[/]; `rankaudit alerts` lists them.")
+        out.print(f"[red]{counted(len(waiting), 'alert')} open[/]; `evenrank alerts` lists them.")
     store = store_of(settings)
     out.print()
     for name, path in (
@@ -86,8 +86,8 @@ def _next(settings: Settings, found: Sequence[Mapping[str, Any]], command: str) 
     config = f" --config {shlex.quote(str(command))}" if command != "audit.yaml" else ""
     about = f"--batch {first['batch']} --status breach" if first else "--slice all"
     return [
-        f".venv/bin/rankaudit history {about}{config}",
-        f".venv/bin/rankaudit alerts --all{config}",
+        f".venv/bin/evenrank history {about}{config}",
+        f".venv/bin/evenrank alerts --all{config}",
         f"make dev{' CONFIG=' + shlex.quote(str(command)) if config else ''}",
     ]
 

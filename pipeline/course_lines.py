@@ -33,7 +33,7 @@ def print_watched(out: Console, settings: Settings, batches: Sequence[str]) -> N
     out.print()
     print_courses(out, settings, kept, found[:_SHOWN])
     if len(found) > _SHOWN:
-        out.print(f"  and {len(found) - _SHOWN:,} more; `rankaudit history --trend` lists them")
+        out.print(f"  and {len(found) - _SHOWN:,} more; `evenrank history --trend` lists them")
 
 
 def print_trends(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline.errors import SettingsError
 
-PATH_VARIABLES = {name: f"RANKAUDIT_{name.upper()}" for name in ("logs", "items", "store", "spill")}
+PATH_VARIABLES = {name: f"EVENRANK_{name.upper()}" for name in ("logs", "items", "store", "spill")}
 """Variables of the environment that stand in the place of settings that are paths."""
 
 

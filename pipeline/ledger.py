@@ -152,7 +152,7 @@ class Ledger:
             line, problem = _parsed(text)
             if problem:
                 raise StoreDamaged(
-                    f"{self.path}: one of its last lines {problem}; `rankaudit verify` says more"
+                    f"{self.path}: one of its last lines {problem}; `evenrank verify` says more"
                 )
             found.append(line)
         if not found:
@@ -251,8 +251,8 @@ def mismatch(ledger: Ledger, head: tuple[int, str] | None) -> StoreDamaged:
     record = ledger.read()
     advice = (
         "Nothing was changed.\n"
-        "  `rankaudit verify` tells all of it, `rankaudit restore` puts back a backup, and\n"
-        "  `rankaudit rebuild` makes the history again from the batch files."
+        "  `evenrank verify` tells all of it, `evenrank restore` puts back a backup, and\n"
+        "  `evenrank rebuild` makes the history again from the batch files."
     )
     if not record.lines:
         return StoreDamaged(f"{ledger.path} is missing, and the history needs it. {advice}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pipeline.run import Outcome
 
-PROGRAM = "rankaudit"
+PROGRAM = "evenrank"
 """What a line is about that is about no batch."""
 _BARE = re.compile(r"[^\s\"'=\\\x00-\x1f]+")
 

@@ -87,7 +87,7 @@ def _workspace(
     settings: Settings, folders: Iterable[Path]
 ) -> Iterator[tuple[Settings, duckdb.DuckDBPyConnection]]:
     """A session over a temporary store, with a database ``batch`` in memory."""
-    with tempfile.TemporaryDirectory(prefix="rankaudit-") as folder:
+    with tempfile.TemporaryDirectory(prefix="evenrank-") as folder:
         root = Path(folder)
         here = settings.model_copy(update={"store": folder})
         with working(here, [*folders, root]) as connection:

@@ -237,7 +237,7 @@ class Privacy(Part):
     hash_ids: Annotated[
         tuple[Literal["list_id", "item_id", "query_id"], ...], BeforeValidator(_as_list)
     ] = ()
-    key: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "RANKAUDIT_KEY"
+    key: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "EVENRANK_KEY"
     min_cell: int = Field(default=0, ge=0)
     keep_rows_days: int | None = Field(default=None, ge=1)
     show_values: bool = False

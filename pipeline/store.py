@@ -20,7 +20,7 @@ from schemas.columns import Table, literal, quoted
 Tell = Callable[[str], None]
 """Where a text for people goes while something is under way."""
 
-SPILLED = "rankaudit-"
+SPILLED = "evenrank-"
 """How folders begin that processes spill into; each removes its own."""
 STORAGE_VERSION = "v1.4.0"
 """Storage format of every file, so that older DuckDB versions and drivers can read them."""
@@ -110,7 +110,7 @@ def working(settings: Settings, folders: Iterable[Path]) -> Iterator[duckdb.Duck
         said = first_line(error)
         if _DAMAGED.search(said):
             raise StoreDamaged(
-                f"{store_of(settings).root}: {said}; `rankaudit verify` says which file"
+                f"{store_of(settings).root}: {said}; `evenrank verify` says which file"
             ) from error
         if isinstance(error, duckdb.FatalException) or _FAILED.search(said):
             raise AuditError(

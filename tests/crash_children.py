@@ -83,7 +83,7 @@ class Children:
         self._plan.write_bytes(bytes(_SIZE))
         environment = {
             **os.environ,
-            "RANKAUDIT_FAULTS": str(self._plan),
+            "EVENRANK_FAULTS": str(self._plan),
             "OPENBLAS_NUM_THREADS": "1",
             "COLUMNS": "80",
         }
@@ -131,7 +131,7 @@ class Children:
     def start(
         self, folder: Path, words: Sequence[str], plan: Plan | None = None, computed: str = ""
     ) -> int:
-        """Start ``rankaudit words`` in ``folder``; returns the process id.
+        """Start ``evenrank words`` in ``folder``; returns the process id.
 
         ``computed`` names a file in ``folder`` that is taken for what the batch computes.
         """
@@ -202,8 +202,8 @@ def _serve() -> None:
     code_version()
     # The page is made of what is published by then; a second of charts would double each trial.
     fresh.renew_report = lambda *_: None
-    plan = _mapped(Path(os.environ["RANKAUDIT_FAULTS"]))
-    said = Path(os.environ["RANKAUDIT_FAULTS"]).with_name("said")
+    plan = _mapped(Path(os.environ["EVENRANK_FAULTS"]))
+    said = Path(os.environ["EVENRANK_FAULTS"]).with_name("said")
     print("{}", flush=True)
     for line in sys.stdin:
         request = json.loads(line)

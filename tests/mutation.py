@@ -155,7 +155,7 @@ class Found:
 
 def tried(asked: argparse.Namespace, todo: Sequence[Mutant], found: Found) -> None:
     """Try mutants: those inside functions in one session, the others one by one."""
-    with tempfile.TemporaryDirectory(prefix="rankaudit-mutants-") as folder:
+    with tempfile.TemporaryDirectory(prefix="evenrank-mutants-") as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
         tree = copied(asked.root, Path(folder))
         tests = mapped(tree, asked.tests, asked.state.with_suffix(".tests.json"))

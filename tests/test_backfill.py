@@ -402,5 +402,5 @@ def test_ctrl_c_within_a_query(fresh: Settings) -> None:
         # The query alone would take days.
         child.kill()
     assert child.returncode == 1
-    assert "rankaudit: interrupted" in err
+    assert "evenrank: interrupted" in err
     assert "Traceback" not in err

@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from command import rankaudit
+from command import evenrank
 from damaged import DAYS, change, contents, copied, every_byte
 from stores import deliver, random_lists, write_settings
 
@@ -330,15 +330,15 @@ def test_the_commands(settings: Settings, store: Store) -> None:
         "thresholds: {EXP.MinMaxRatio: {min: 1.0}}\n",
     )
     to = settings.folder / "new"
-    made = rankaudit("backup", "--json", to, "--config", config)
+    made = evenrank("backup", "--json", to, "--config", config)
     assert made.exit_code == 0, made.output
     assert json.loads(made.stdout.splitlines()[-1])["files"] == 6
-    assert rankaudit("backup", to, "--config", config).exit_code == 2
-    refused = rankaudit("restore", to, "--config", config)
+    assert evenrank("backup", to, "--config", config).exit_code == 2
+    refused = evenrank("restore", to, "--config", config)
     assert (refused.exit_code, "--replace" in refused.stderr) == (2, True)
-    done = rankaudit("restore", to, "--replace", "--config", config)
+    done = evenrank("restore", to, "--replace", "--config", config)
     assert done.exit_code == 0, done.output
     assert "put aside: " in done.stdout
-    assert rankaudit("verify", "--quiet", "--config", config).exit_code == 0
-    damaged = rankaudit("restore", settings.folder, "--replace", "--config", config)
+    assert evenrank("verify", "--quiet", "--config", config).exit_code == 0
+    damaged = evenrank("restore", settings.folder, "--replace", "--config", config)
     assert (damaged.exit_code, "is no backup" in damaged.stderr) == (1, True)

@@ -14,7 +14,7 @@ import dagster as dg
 import pytest
 import yaml
 from bad_inputs import CASES, GOOD, SECRETS, SETTINGS, Case, as_csv
-from command import rankaudit
+from command import evenrank
 from stores import in_history, without
 
 from assets.definitions import definitions
@@ -106,7 +106,7 @@ def test_command_that_checks(good: tuple[Settings, list[dict[str, Any]]], case: 
     settings, _ = good
     folder = spoil(settings, case)
     files = sorted(path for path in folder.iterdir() if path.suffix != ".sha256")
-    result = rankaudit("check", *(files or [folder]), "--config", settings.folder / "audit.yaml")
+    result = evenrank("check", *(files or [folder]), "--config", settings.folder / "audit.yaml")
     if not files or not all(path.is_file() and path.name.isascii() for path in files):
         assert result.exit_code == 2
     elif case.of_a_day:
@@ -123,7 +123,7 @@ def test_command_that_runs(good: tuple[Settings, list[dict[str, Any]]], case: Ca
     settings, before = good
     spoil(settings, case)
     config = settings.folder / "audit.yaml"
-    result = rankaudit("run", "--batch", DAY, "--config", config, "--no-notify", "--json")
+    result = evenrank("run", "--batch", DAY, "--config", config, "--no-notify", "--json")
     assert result.exit_code == case.exit_code
     for words in case.said:
         assert words in result.stderr

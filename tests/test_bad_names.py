@@ -15,7 +15,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import yaml
-from command import rankaudit
+from command import evenrank
 from stores import DAY, LENIENT, ranking, write_csv
 
 from assets.checks import table
@@ -217,7 +217,7 @@ def test_commands_show_names_and_obey_none(
         ("check", audited[0].folder / "logs" / DAY / "part.parquet", "--attribute", "de[/]vice"),
         ("explain", "--batch", DAY, "--against", DAY, "--score", "EXP.MinMaxRatio"),
     ):
-        result = rankaudit(*words, "--config", config)
+        result = evenrank(*words, "--config", config)
         assert result.exit_code in (0, 2, 4), result.output
         assert all(each.isprintable() or each == "\n" for each in result.output)
     assert {row["gender"] for row in _groups(audited[0])} == {*map(_tidy, HOSTILE), "F", "M"}
@@ -244,7 +244,7 @@ def _tidy(name: str) -> str:
 )  # fmt: skip
 def test_keys_that_name_no_batch(tmp_path: Path, key: str) -> None:
     (tmp_path / "audit.yaml").write_text("attributes: [gender]\n")
-    result = rankaudit("run", "--batch", key, "--config", tmp_path / "audit.yaml")
+    result = evenrank("run", "--batch", key, "--config", tmp_path / "audit.yaml")
     assert result.exit_code == 2
     assert len(result.output) < 400
     assert not (tmp_path / "store" / "batches").exists()
@@ -340,7 +340,7 @@ def test_a_shell_is_not_asked(tmp_path: Path) -> None:
     here = Path.cwd()
     os.chdir(tmp_path)
     try:
-        result = rankaudit("check", f"$(touch {mark.name}).csv", "--attribute", "gender")
+        result = evenrank("check", f"$(touch {mark.name}).csv", "--attribute", "gender")
     finally:
         os.chdir(here)
     assert result.exit_code == 0

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from command import rankaudit
+from command import evenrank
 from stores import (
     audit,
     deliver,
@@ -56,7 +56,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed, day in enumerate((FIRST, SECOND, NEXT, LAST)):
         deliver(folder, random_lists(seed), batch=day)
     deliver(folder, ranking("a", "FM", device="m", relevance=7), batch=REFUSED)
-    result = rankaudit("run", *batches(FIRST, SECOND), "-q", "-c", folder / "audit.yaml")
+    result = evenrank("run", *batches(FIRST, SECOND), "-q", "-c", folder / "audit.yaml")
     assert result.exit_code == 0
     return folder
 
@@ -92,7 +92,7 @@ def manifest(config: Path) -> dict[str, str]:
 def summarised(config: Path, *words: object) -> tuple[Result, dict[str, Any]]:
     """How a command ended, and the summary that it wrote."""
     path = config.parent / "summary.json"
-    result = rankaudit(*words, "--summary", path, "-c", config)
+    result = evenrank(*words, "--summary", path, "-c", config)
     assert [each.name for each in path.parent.glob("*summary*")] == ["summary.json"]
     said = json.loads(path.read_text("utf-8"))
     assert said["exit_code"] == result.exit_code
@@ -115,7 +115,7 @@ def test_several_batches_are_published_once_at_the_end(
         publishing(settings, *more)
 
     monkeypatch.setattr(pipeline.run, "publish_changes", publish_changes)
-    result = rankaudit("run", *batches(LAST, NEXT, LAST), "--json", "-c", own)
+    result = evenrank("run", *batches(LAST, NEXT, LAST), "--json", "-c", own)
     assert result.exit_code == 0
     assert published == [[FIRST, SECOND, NEXT, LAST]]
     said = json.loads(result.stdout.splitlines()[-1])
@@ -127,9 +127,9 @@ def test_several_batches_are_published_once_at_the_end(
 
 def test_several_batches_come_to_what_a_backfill_comes_to(own: Path, tmp_path: Path) -> None:
     other = shutil.copytree(own.parent, tmp_path / "other")
-    assert rankaudit("run", *batches(NEXT, LAST), "-q", "-c", own).exit_code == 0
+    assert evenrank("run", *batches(NEXT, LAST), "-q", "-c", own).exit_code == 0
     words = ("backfill", "--from", NEXT, "--to", LAST, "-q", "-c", other / "audit.yaml")
-    assert rankaudit(*words).exit_code == 0
+    assert evenrank(*words).exit_code == 0
     assert whole_history(audit(own.parent)) == whole_history(audit(other))
 
 
@@ -161,8 +161,8 @@ def test_the_gravest_exit_code_of_several(
 
 def test_several_batches_end_with_the_gravest_code(own: Path) -> None:
     words = ("run", *batches(FIRST, NO_LOG), "-q", "-c", own)
-    assert rankaudit(*words, "--fail-on", "breach").exit_code == 5
-    assert rankaudit(*words, "--fail-on", "breach", "--require-data").exit_code == 1
+    assert evenrank(*words, "--fail-on", "breach").exit_code == 5
+    assert evenrank(*words, "--fail-on", "breach", "--require-data").exit_code == 1
 
 
 # -- batches without data
@@ -172,7 +172,7 @@ def test_several_batches_end_with_the_gravest_code(own: Path) -> None:
 def test_a_batch_without_data_is_never_a_green_night(
     own: Path, with_page: None, more: tuple[str, ...], code: int
 ) -> None:
-    result = rankaudit("run", *batches(NO_LOG), *more, "-c", own)
+    result = evenrank("run", *batches(NO_LOG), *more, "-c", own)
     assert result.exit_code == code
     assert f"{NO_LOG}: no files" in result.stderr
     assert manifest(own) == DONE | {NO_LOG: "no_data"}
@@ -191,16 +191,16 @@ def test_a_batch_without_data_is_never_a_green_night(
 
 def test_a_backfill_may_require_data(own: Path) -> None:
     words = ("backfill", "--from", SECOND, "--to", NO_LOG, "-q", "-c", own)
-    assert rankaudit(*words, "--require-data").exit_code == 1
-    assert rankaudit(*words).exit_code == 0
+    assert evenrank(*words, "--require-data").exit_code == 1
+    assert evenrank(*words).exit_code == 0
     assert manifest(own) == DONE | {NO_LOG: "no_data"}
 
 
 def test_data_that_came_late_is_found(own: Path) -> None:
     words = ("run", *batches(NO_LOG), "--require-data", "-q", "-c", own)
-    assert rankaudit(*words).exit_code == 1
+    assert evenrank(*words).exit_code == 1
     deliver(own.parent, random_lists(7), batch=NO_LOG)
-    assert rankaudit(*words).exit_code == 0
+    assert evenrank(*words).exit_code == 0
     assert manifest(own)[NO_LOG] == "done"
 
 
@@ -321,8 +321,8 @@ def test_the_summary_of_a_backfill(own: Path) -> None:
 
 def test_the_environment_may_name_the_summary(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = own.parent / "said.json"
-    monkeypatch.setenv("RANKAUDIT_SUMMARY", str(path))
-    assert rankaudit("run", *batches(NO_LOG), "-q", "-c", own).exit_code == 4
+    monkeypatch.setenv("EVENRANK_SUMMARY", str(path))
+    assert evenrank("run", *batches(NO_LOG), "-q", "-c", own).exit_code == 4
     assert json.loads(path.read_text("utf-8"))["exit_code"] == 4
 
 
@@ -335,7 +335,7 @@ def test_an_unforeseen_error_has_a_summary_that_quotes_nothing(
     monkeypatch.setattr("pipeline.run.run_batch", run_batch)
     path = own.parent / "summary.json"
     with pytest.raises(AssertionError, match="LookupError"):
-        rankaudit("run", *batches(FIRST), "--summary", path, "-c", own)
+        evenrank("run", *batches(FIRST), "--summary", path, "-c", own)
     said = json.loads(path.read_text("utf-8"))
     assert (said["exit_code"], said["error"]) == (1, "LookupError")
 
@@ -361,7 +361,7 @@ def test_a_summary_replaces_nothing_but_summaries(own: Path, made: Callable[[Pat
     path = own.parent / "taken"
     made(path)
     before = path.lstat()
-    result = rankaudit("run", *batches(NEXT), "--summary", path, "-c", own)
+    result = evenrank("run", *batches(NEXT), "--summary", path, "-c", own)
     assert result.exit_code == 2
     assert f"--summary {path}: " in result.stderr
     assert (path.lstat().st_ino, path.lstat().st_size) == (before.st_ino, before.st_size)
@@ -369,7 +369,7 @@ def test_a_summary_replaces_nothing_but_summaries(own: Path, made: Callable[[Pat
 
 
 def test_a_summary_needs_a_folder(own: Path) -> None:
-    result = rankaudit("run", *batches(SECOND), "--summary", own / "s.json", "-c", own)
+    result = evenrank("run", *batches(SECOND), "--summary", own / "s.json", "-c", own)
     assert result.exit_code == 2
     assert "--summary" in result.stderr
 
@@ -393,7 +393,7 @@ def test_half_a_summary_is_never_met(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_one_line_per_event(own: Path) -> None:
-    result = rankaudit("run", *batches(NEXT, NO_LOG), "--log", "--json", "-c", own)
+    result = evenrank("run", *batches(NEXT, NO_LOG), "--log", "--json", "-c", own)
     (row,) = in_history(
         audit(own.parent),
         "SELECT lists, rows_read, (SELECT count(*) FROM fairness_history AS s "
@@ -405,7 +405,7 @@ def test_one_line_per_event(own: Path) -> None:
         f"breaches={row['breaches']} revision=1",
         f"{NO_LOG} no_data lists=0 rows=0 rejected=0 breaches=0 revision=0 "
         f'message="no files (looked for logs/{NO_LOG}/*)"',
-        "rankaudit ended exit_code=0 batches=2 done=1 no_data=1",
+        "evenrank ended exit_code=0 batches=2 done=1 no_data=1",
     ]
     assert len(result.stdout.splitlines()) == 1
     assert json.loads(result.stdout)["breaches"] == row["breaches"]
@@ -413,22 +413,22 @@ def test_one_line_per_event(own: Path) -> None:
 
 def test_an_error_is_one_line_too(own: Path) -> None:
     own.write_text("attributes: []\nno_such: 1\n")
-    result = rankaudit("run", *batches(SECOND), "--log", "-c", own)
+    result = evenrank("run", *batches(SECOND), "--log", "-c", own)
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
-    assert line.startswith('rankaudit error exit_code=2 message="')
+    assert line.startswith('evenrank error exit_code=2 message="')
     assert "unknown setting" in json.loads(line.partition("message=")[2])
 
 
 def test_a_refused_batch_is_one_line(own: Path) -> None:
-    result = rankaudit("run", *batches(REFUSED), "--log", "-c", own)
+    result = evenrank("run", *batches(REFUSED), "--log", "-c", own)
     first, last = result.stderr.splitlines()
     assert first.startswith(f"{REFUSED} refused lists=0 rows=2 rejected=2 ")
-    assert last == "rankaudit ended exit_code=3 batches=1 refused=1"
+    assert last == "evenrank ended exit_code=3 batches=1 refused=1"
 
 
 def test_quiet_is_quieter_than_log(own: Path) -> None:
-    result = rankaudit("run", *batches(SECOND), "--log", "--quiet", "-c", own)
+    result = evenrank("run", *batches(SECOND), "--log", "--quiet", "-c", own)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 
@@ -513,9 +513,9 @@ def test_paths_of_the_environment_stand_in_the_place_of_those_of_the_file(
         "SPILL": str(tmp_path / "scratch"),
         "ITEMS": "",
     }.items():
-        monkeypatch.setenv(f"RANKAUDIT_{name}", path)
+        monkeypatch.setenv(f"EVENRANK_{name}", path)
     before = store_of(audit(own.parent)).history.read_bytes()
-    result = rankaudit("run", *batches(FIRST), "--summary", "s.json", "-q")
+    result = evenrank("run", *batches(FIRST), "--summary", "s.json", "-q")
     assert result.exit_code == 0, result.stderr
     said = json.loads((here / "s.json").read_text())
     assert said["history"] == str(here / "kept" / "history.duckdb")
@@ -526,20 +526,20 @@ def test_paths_of_the_environment_stand_in_the_place_of_those_of_the_file(
 
 
 def test_the_item_table_of_the_environment(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANKAUDIT_ITEMS", str(own.parent / "none.parquet"))
-    result = rankaudit("run", *batches(SECOND), "-c", own)
+    monkeypatch.setenv("EVENRANK_ITEMS", str(own.parent / "none.parquet"))
+    result = evenrank("run", *batches(SECOND), "-c", own)
     assert result.exit_code == 2
     assert "none.parquet: no such file" in result.stderr
 
 
 def test_a_problem_names_the_variable(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANKAUDIT_LOGS", "logs/*")
-    result = rankaudit("run", *batches(SECOND), "-c", own)
+    monkeypatch.setenv("EVENRANK_LOGS", "logs/*")
+    result = evenrank("run", *batches(SECOND), "-c", own)
     assert result.exit_code == 2
-    assert "RANKAUDIT_LOGS" in result.stderr
+    assert "EVENRANK_LOGS" in result.stderr
     assert "write {batch}" in result.stderr
-    monkeypatch.setenv("RANKAUDIT_LOGS", "logs\x1b/{batch}")
-    result = rankaudit("run", *batches(SECOND), "-c", own)
+    monkeypatch.setenv("EVENRANK_LOGS", "logs\x1b/{batch}")
+    result = evenrank("run", *batches(SECOND), "-c", own)
     assert (result.exit_code, result.stderr.count("\x1b")) == (2, 0)
 
 

@@ -116,7 +116,7 @@ def test_a_busy_store_says_who_holds_it(children: Children, tmp_path: Path) -> N
         ended = children.run(folder, ("run", "--batch", second))
         assert ended.code == 75
         who = f"in use by process {holder.pid} ("
-        waiting, busy = ended.err.replace("\n", " ").split("rankaudit: ")
+        waiting, busy = ended.err.replace("\n", " ").split("evenrank: ")
         assert "waiting for history.duckdb" in waiting
         assert who in " ".join(busy.split())
         assert [*(folder / "store" / "staged").iterdir()] == []

@@ -61,7 +61,7 @@ def expected_of(result: dict[str, Any], lists: int) -> dict[str, Any]:
 
 
 def document(arguments: list[str]) -> dict[str, Any]:
-    """The last line that ``rankaudit score --json`` prints."""
+    """The last line that ``evenrank score --json`` prints."""
     answer = CliRunner().invoke(main, ["score", *arguments, "--json"])
     assert answer.exit_code == 0, answer.output
     found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])

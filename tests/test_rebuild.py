@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from command import rankaudit
+from command import evenrank
 from damaged import DAYS, change, contents, copied
 from stores import deliver, in_history, random_lists, write_settings
 
@@ -76,7 +76,7 @@ def test_without_the_former_history_only_what_was_replaced_is_lost(
     settings: Settings, store: Store, held: dict[str, Any]
 ) -> None:
     store.history.unlink()
-    with pytest.raises(StoreDamaged, match="rankaudit rebuild"):
+    with pytest.raises(StoreDamaged, match="evenrank rebuild"):
         run_batch(settings, DAYS[0])
     made = again(settings)
     assert (made.batches, made.superseded, made.left_out) == (DAYS, 0, ())
@@ -297,14 +297,14 @@ def test_the_command(settings: Settings, store: Store) -> None:
         "attributes: [gender]\nslices: [device]\nmetrics: [EXP, NDKL, IAA]\n"
         "thresholds: {EXP.MinMaxRatio: {min: 1.0}}\n",
     )
-    result = rankaudit("rebuild", "--json", "--config", config)
+    result = evenrank("rebuild", "--json", "--config", config)
     assert result.exit_code == 0, result.output
     assert "3 batches, 1 superseded results taken over" in result.stdout
     said = json.loads(result.stdout.splitlines()[-1])
     assert (said["batches"], said["left_out"], len(said["aside"])) == ([*DAYS], [], 1)
     change(store.batch(DAYS[0]), "UPDATE fairness_history SET value = 0")
     store.history.unlink()
-    result = rankaudit("rebuild", "--quiet", "--config", config)
+    result = evenrank("rebuild", "--quiet", "--config", config)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith(f"rankaudit: left out: {DAYS[0]}: its file is not what")
-    assert rankaudit("verify", "--quiet", "--config", config).exit_code == 1
+    assert result.stderr.startswith(f"evenrank: left out: {DAYS[0]}: its file is not what")
+    assert evenrank("verify", "--quiet", "--config", config).exit_code == 1

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command import rankaudit
+from command import evenrank
 from damaged import change, copied, every_byte, forged
 from stores import DAY, audit, deliver, random_lists, read, write_settings
 
@@ -194,16 +194,16 @@ def test_a_file_that_is_none_says_so(settings: Settings, store: Store) -> None:
 def test_the_command_says_what_came_out(settings: Settings, store: Store) -> None:
     config = write_settings(settings.folder)
     words = ("verify", "--recompute", "--config", config)
-    done = rankaudit(*words, "--batch", DAY, "--json")
+    done = evenrank(*words, "--batch", DAY, "--json")
     assert done.exit_code == 0, done.output
     assert "the same bits, from rows" in done.stdout
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["recomputed"] == [
         {"batch": DAY, "same": True, "from_rows": True, "differences": []}
     ]
-    absent = rankaudit(*words, "--batch", "2026-02-01")
+    absent = evenrank(*words, "--batch", "2026-02-01")
     assert (absent.exit_code, "no batch file" in absent.stderr) == (4, True)
     change(store.batch(DAY), "UPDATE fairness_history SET value = 0.5")
-    wrong = rankaudit(*words)
+    wrong = evenrank(*words)
     assert wrong.exit_code == 1
     assert "differs, from rows" in wrong.stdout

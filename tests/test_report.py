@@ -338,7 +338,7 @@ def test_a_copy_of_an_older_version_is_named(settings: Settings) -> None:
     from damaged import change
 
     change(store_of(settings).dashboard, "DROP VIEW v_coverage")
-    with pytest.raises(AuditError, match="rankaudit publish"):
+    with pytest.raises(AuditError, match="evenrank publish"):
         write_report(settings)
 
 

@@ -176,7 +176,7 @@ def test_taking_over_may_be_interrupted(
             pass
     kept = store.history.read_bytes()
     store.history.unlink()
-    with pytest.raises(StoreDamaged, match="rankaudit restore"):
+    with pytest.raises(StoreDamaged, match="evenrank restore"):
         run_batch(settings, DAY)
     assert not store.history.exists()
     store.history.write_bytes(kept)

@@ -66,7 +66,7 @@ def _scans() -> Iterable[Entry]:
 def _runs() -> Iterable[Entry]:
     floor = ("floor-text",)
     lines = {"lines": ["threads: 2"]}
-    yield Entry("run", "run", "rankaudit run, whole process", "run", "text", lines, floor)
+    yield Entry("run", "run", "evenrank run, whole process", "run", "text", lines, floor)
     yield Entry("steps", "run", "the same, step by step", "steps", "text", lines, floor)
 
 
@@ -82,8 +82,8 @@ def _intervals() -> Iterable[Entry]:
 def _starts() -> Iterable[Entry]:
     score = ["score", "FILE", "--attribute", "grp", "--quiet", "--json"]
     for name, text, arguments in (
-        ("help", "rankaudit --help", ["--help"]),
-        ("score-1000", "rankaudit score, 1,000 rows", score),
+        ("help", "evenrank --help", ["--help"]),
+        ("score-1000", "evenrank score, 1,000 rows", score),
     ):
         given = {"arguments": arguments}
         yield Entry(name, "start", text, "start", "thousand", given, rounds=STARTS)

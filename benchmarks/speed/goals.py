@@ -74,7 +74,7 @@ GOALS = (
     Goal("rules and gate, integer ids", "check-integer", beside("floor-integer"), 6, 2.5),
     Goal("rules and gate, text ids", "check-text", beside("floor-text"), 6, 2.5),
     Goal("rules and gate, rows shuffled", "check-shuffled", beside("floor-shuffled"), 6, 2.5),
-    Goal("`rankaudit run`, whole process", "run", beside("floor-text"), 20, 10),
+    Goal("`evenrank run`, whole process", "run", beside("floor-text"), 20, 10),
     Goal("intervals, 1,000 lists", "intervals-1k", spent, 1, 0.5, "CPU s"),
     Goal("intervals, 10,000 lists", "intervals-10k", spent, 1, 0.5, "CPU s"),
     Goal("intervals, 100,000 lists", "intervals-100k", spent, 1, 0.5, "CPU s"),
@@ -83,8 +83,8 @@ GOALS = (
     Goal("FairRankTune 0.0.7 over this", "fairranktune", _OURS, 300, 1000, more=True),
     Goal("pytrec_eval over this", "quality-pytrec_eval", _OURS, 2, 5, more=True),
     Goal("ranx over this", "quality-ranx", _OURS, 2, 5, more=True),
-    Goal("`rankaudit --help`", "help", clock, None, 0.3, "s"),
-    Goal("`rankaudit score`, 1,000 rows", "score-1000", clock, None, 1.5, "s"),
+    Goal("`evenrank --help`", "help", clock, None, 0.3, "s"),
+    Goal("`evenrank score`, 1,000 rows", "score-1000", clock, None, 1.5, "s"),
     Goal("30 batches, one job over two", "jobs", between("wall1", "wall2"), 1.6, 1.9, more=True),
 )
 

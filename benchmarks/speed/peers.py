@@ -79,7 +79,7 @@ def fairranktune(given: Mapping[str, Any]) -> dict[str, Any]:
     settings = {"metrics": list(METRICS)}
     asked = {**given, "scores": True, "settings": settings}
     ours = _document([sys.executable, "-m", "speed.work", "score", json.dumps(asked)])
-    with tempfile.TemporaryDirectory(prefix="rankaudit-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="evenrank-bench-") as name:
         lists = Path(name) / "lists.npz"
         _write_lists(Path(given["file"]), lists)
         script = str(Path(__file__).with_name("theirs.py"))

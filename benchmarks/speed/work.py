@@ -26,7 +26,7 @@ THREADS = 2
 SCANS = 3
 """Times that a scan is repeated in its process; the median counts."""
 FIRST_DAY = date(2026, 1, 1)
-COMMAND = (sys.executable, "-c", "from pipeline.cli import main; main(prog_name='rankaudit')")
+COMMAND = (sys.executable, "-c", "from pipeline.cli import main; main(prog_name='evenrank')")
 
 Given = Mapping[str, Any]
 Numbers = dict[str, Any]
@@ -182,7 +182,7 @@ def intervals(given: Given) -> Numbers:
 @contextmanager
 def _project(given: Given, days: int) -> Iterator[Path]:
     """A folder with settings and a log for each of some days, all the same file."""
-    with tempfile.TemporaryDirectory(prefix="rankaudit-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="evenrank-bench-") as name:
         folder = Path(name)
         for day in range(days):
             log = folder / "logs" / str(FIRST_DAY + timedelta(day)) / "log.parquet"
@@ -203,14 +203,14 @@ def _command(folder: Path, *arguments: str) -> Numbers:
     wall, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         said = (done.stderr or done.stdout).strip()
-        raise SystemExit(f"rankaudit {arguments[0]} ended with {done.returncode}: {said[-1000:]}")
+        raise SystemExit(f"evenrank {arguments[0]} ended with {done.returncode}: {said[-1000:]}")
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     unit = 1 if sys.platform == "darwin" else 1024
     return {"cpu": cpu, "whole": cpu, "wall": wall, "peak": after.ru_maxrss * unit}
 
 
 def run(given: Given) -> Numbers:
-    """``rankaudit run`` of one batch, from the start of the process to its end."""
+    """``evenrank run`` of one batch, from the start of the process to its end."""
     with _project(given, 1) as folder:
         return _command(folder, "run", "--batch", str(FIRST_DAY), "--quiet")
 
@@ -241,7 +241,7 @@ def steps(given: Given) -> Numbers:
 def start(given: Given) -> Numbers:
     """A command that hardly does anything: what a process costs before it works."""
     arguments = [given["file"] if each == "FILE" else each for each in given["arguments"]]
-    with tempfile.TemporaryDirectory(prefix="rankaudit-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="evenrank-bench-") as name:
         return _command(Path(name), *arguments)
 
 

@@ -194,26 +194,26 @@ class Local:
                 os.kill(process, signal.SIGKILL)
 
 
-def demo(folder: Path, rankaudit: Path, commands: Path, port: int) -> None:
+def demo(folder: Path, evenrank: Path, commands: Path, port: int) -> None:
     """Write logs of five days into ``folder``, start Airflow on them, and wait for Ctrl-C."""
     yesterday = datetime.now(UTC).date() - timedelta(days=1)
     first = yesterday - timedelta(days=4)
     if not (folder / "audit.yaml").exists():
         made = ("generate", "--out", folder, "--start", first, "--days", "5", "--lists", "300")
-        subprocess.run([rankaudit, *map(str, made)], check=True)
+        subprocess.run([evenrank, *map(str, made)], check=True)
         said = (ROOT / "audit.yaml").read_text("utf-8")
         kept = [line for line in said.splitlines() if not line.startswith("  end:")]
         text = "\n".join(kept).replace("start: 2026-01-01", f"start: {first}")
         (folder / "audit.yaml").write_text(text + "\n", "utf-8")
-    variables = {"rankaudit_bin": str(rankaudit), "rankaudit_home": str(folder)}
+    variables = {"evenrank_bin": str(evenrank), "evenrank_home": str(folder)}
     with Local(folder / "airflow", commands, variables=variables, port=port) as airflow:
         print("Starting Airflow; this takes half a minute.", flush=True)
-        airflow.wait(lambda: airflow.answers() and airflow.knows("rankaudit_nightly"), "starting")
-        airflow.call("dags", "unpause", "--yes", "rankaudit_nightly")
+        airflow.wait(lambda: airflow.answers() and airflow.knows("evenrank_nightly"), "starting")
+        airflow.call("dags", "unpause", "--yes", "evenrank_nightly")
         users = airflow.home / "simple_auth_manager_passwords.json.generated"
         name, password = next(iter(json.loads(users.read_text("utf-8")).items()))
         print(
-            f"\nAirflow is at {airflow.url}/dags/rankaudit_nightly\n"
+            f"\nAirflow is at {airflow.url}/dags/evenrank_nightly\n"
             f"  user {name}, password {password}\n"
             f"It audits {yesterday}. For the days before: Trigger, Backfill, {first} to\n"
             f"{yesterday}; or look at what a run gave back: audit, XCom.\n"
@@ -231,7 +231,7 @@ def main() -> None:
     """Read the command line and run the demo."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="where logs, results and Airflow's files go")
-    parser.add_argument("--rankaudit", type=Path, default=ROOT / ".venv" / "bin" / "rankaudit")
+    parser.add_argument("--evenrank", type=Path, default=ROOT / ".venv" / "bin" / "evenrank")
     parser.add_argument("--commands", type=Path, default=ROOT / ".venv-airflow" / "bin")
     parser.add_argument("--port", type=int, default=8080)
     given = parser.parse_args()
@@ -242,7 +242,7 @@ def main() -> None:
             trying.bind(("127.0.0.1", given.port))
         except OSError:
             sys.exit(f"Port {given.port} is taken; choose another with --port.")
-    demo(given.folder.absolute(), given.rankaudit.absolute(), given.commands.absolute(), given.port)
+    demo(given.folder.absolute(), given.evenrank.absolute(), given.commands.absolute(), given.port)
 
 
 if __name__ == "__main__":

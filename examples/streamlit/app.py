@@ -1,6 +1,6 @@
 """Is it bad, where, since when, why: four questions to the published copy of an audit.
 
-``streamlit run app.py -- store/dashboard.duckdb``, or ``RANKAUDIT_DASHBOARD`` names the copy.
+``streamlit run app.py -- store/dashboard.duckdb``, or ``EVENRANK_DASHBOARD`` names the copy.
 It reads the views alone, and follows the copy when that is replaced.
 """
 
@@ -17,7 +17,7 @@ import duckdb
 import pandas as pd
 import streamlit as st
 
-COPY = Path([*sys.argv[1:], os.environ.get("RANKAUDIT_DASHBOARD", "store/dashboard.duckdb")][0])
+COPY = Path([*sys.argv[1:], os.environ.get("EVENRANK_DASHBOARD", "store/dashboard.duckdb")][0])
 LOOKS = {  # colours of Okabe and Ito; the symbol and the word say it without them
     "breach": ("✕", "#D55E00"),
     "insufficient": ("?", "#E69F00"),

@@ -138,7 +138,7 @@ def _workspace(
 
     Groups and slices play no part, so the settings here have none and no log needs to have them.
     """
-    with tempfile.TemporaryDirectory(prefix="rankaudit-") as name:
+    with tempfile.TemporaryDirectory(prefix="evenrank-") as name:
         here = base.model_copy(update={"store": name, "attributes": (), "slices": ()})
         folders = set[Path]().union(*(place.folders for place in places))
         with working(here, [*folders, Path(name)]) as connection:

@@ -119,7 +119,7 @@ def _copied(
             break
         end = Ledger(store.ledger).end()
         if end is None or end.last["hash"] == record.lines[-1]["hash"]:
-            advice = "`rankaudit verify` tells all of it. No backup was made."
+            advice = "`evenrank verify` tells all of it. No backup was made."
             raise StoreDamaged(several("files are not what they were", problems, advice))
     else:
         raise AuditError(several("the store changes too fast to be copied", problems))

@@ -21,7 +21,7 @@ _COPY, _FRESH = "copy", "fresh"
 
 def copy_problem(settings: Settings, store: Store, record: Record) -> tuple[list[str], list[str]]:
     """What is wrong with the published copy, and what the next publishing settles; one at most."""
-    again = "`rankaudit publish` makes it again"
+    again = "`evenrank publish` makes it again"
     if not store.dashboard.exists():
         return [], [f"{store.dashboard}: is not there; {again}"]
     known = {(line["line"], line["hash"]) for line in record.entries} | {None}

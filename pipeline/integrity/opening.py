@@ -23,8 +23,8 @@ def open_as_is(
     """
     if not store.history.exists():
         return (
-            f"{store.history}: is missing; `rankaudit restore` puts back a backup, and "
-            "`rankaudit rebuild` makes it again from the batch files"
+            f"{store.history}: is missing; `evenrank restore` puts back a backup, and "
+            "`evenrank rebuild` makes it again from the batch files"
         )
     try:
         attach(

@@ -44,7 +44,7 @@ def told_by(entries: Iterable[Line]) -> Told:
         except (KeyError, TypeError, ValueError, AttributeError):
             raise StoreDamaged(
                 f"line {entry['line']} of the ledger says what no run has written; put the ledger "
-                "back from a backup, or take it away: `rankaudit rebuild` begins a new one"
+                "back from a backup, or take it away: `evenrank rebuild` begins a new one"
             ) from None
     return found
 

@@ -180,7 +180,7 @@ def _look_at_history(
         if not found.problems and (names := differing_tables(connection, settings)):
             found.unfinished.append(
                 f"{store.history}: {', '.join(names)} are not what the settings make of its "
-                "scores; `rankaudit assess` makes them so"
+                "scores; `evenrank assess` makes them so"
             )
     except duckdb.Error as error:
         found.problems.append(why(store.history, error))
@@ -291,7 +291,7 @@ def _compare(
     elif differing:
         found.problems.append(
             f"{batch}: {', '.join(differing)} of the history differ from its file; the history was "
-            "changed. `rankaudit rebuild` makes it again from the files"
+            "changed. `evenrank rebuild` makes it again from the files"
         )
 
 

@@ -4,10 +4,10 @@ import hmac
 import os
 
 from pipeline.errors import SettingsError
+from pipeline.former_name import FINGERPRINT
 
 LEAST_BYTES = 16
 """Bytes below which a key can be guessed; NIST SP 800-107 asks HMAC keys for 112 bits or more."""
-_SAID = b"rankaudit: fingerprint of a key"
 
 
 def key_from(variable: str) -> bytes:
@@ -31,4 +31,4 @@ def key_from(variable: str) -> bytes:
 
 def fingerprint(key: bytes) -> str:
     """Sixteen hex digits that tell keys apart, and tell nothing else about them."""
-    return hmac.digest(key, _SAID, "sha256").hex()[:16]
+    return hmac.digest(key, FINGERPRINT, "sha256").hex()[:16]

@@ -1,6 +1,6 @@
 """The history as others may see it: its tables, without the numbers that are about too few.
 
-The store keeps everything.  What leaves it (the published copy, ``rankaudit history``, alerts) is
+The store keeps everything.  What leaves it (the published copy, ``evenrank history``, alerts) is
 read through here; with ``privacy.min_cell`` off, that is the tables as they are.
 """
 

@@ -76,7 +76,7 @@ def page(copy: Copy, settings: Settings) -> str:
     heat = _judged(copy)
     return _template().render(
         policy=_policy(style, vega, script),
-        title=f"Rankaudit: {said}",
+        title=f"Evenrank: {said}",
         name=_name(settings),
         about=about,
         published=utc(published),
@@ -289,7 +289,7 @@ def _definitions(told: Document) -> list[dict[str, str]]:
 
 
 def _small(about: dict[str, Any]) -> list[str]:
-    said = [f"rankaudit {about['code_version']}, views {about['views_version']}."]
+    said = [f"evenrank {about['code_version']}, views {about['views_version']}."]
     if about.get("generation"):
         said.append(f"State of the history: {about['generation']}.")
     return said

@@ -170,7 +170,7 @@ def opened_copy(settings: Settings) -> Iterator[Copy]:
         except duckdb.Error as error:
             raise AuditError(
                 f"{store.dashboard}: is not what this version reads ({first_line(error)}); "
-                "`rankaudit publish` writes it anew"
+                "`evenrank publish` writes it anew"
             ) from None
 
 

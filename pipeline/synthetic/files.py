@@ -17,9 +17,10 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from pipeline.errors import several
+from pipeline.former_name import GENERATED
 from pipeline.synthetic.queries import Floats, Integers
 
-SIGNATURE = b"rankaudit.generated"
+SIGNATURE = b"evenrank.generated"
 """Key in the metadata of every file written here."""
 
 
@@ -194,7 +195,7 @@ def _generated(path: Path) -> bool:
         metadata = pyarrow.parquet.read_metadata(path).metadata
     except (pyarrow.ArrowException, OSError):
         return False
-    return SIGNATURE in (metadata or {})
+    return bool({SIGNATURE, GENERATED} & {*(metadata or {})})
 
 
 def numbered(prefix: str, numbers: Integers, below: int) -> pyarrow.Array:

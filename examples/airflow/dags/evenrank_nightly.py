@@ -1,11 +1,11 @@
 """Audits yesterday's rankings every night, one task for each settings file.
 
-Rankaudit runs in an environment of its own; what it needs to know are three Airflow Variables, or
+Evenrank runs in an environment of its own; what it needs to know are three Airflow Variables, or
 environment variables of the same names after AIRFLOW_VAR_:
 
-- rankaudit_bin: its command, as in /opt/rankaudit/.venv/bin/rankaudit
-- rankaudit_home: the folder in which it is started, where relative paths begin
-- rankaudit_configs: settings files as a JSON list, by default ["audit.yaml"]
+- evenrank_bin: its command, as in /opt/evenrank/.venv/bin/evenrank
+- evenrank_home: the folder in which it is started, where relative paths begin
+- evenrank_configs: settings files as a JSON list, by default ["audit.yaml"]
 
 docs/airflow.md says how to set it up, and how to backfill.
 """
@@ -23,7 +23,7 @@ from typing import Any
 from airflow.sdk import Asset, CronDataIntervalTimetable, Param, Variable, dag, task
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-HISTORY = Asset(name="rankaudit_history", uri="rankaudit://history")
+HISTORY = Asset(name="evenrank_history", uri="evenrank://history")
 """Has an event for every batch whose scores were stored; DAGs can be scheduled on it."""
 
 NO_DATA = 4
@@ -84,8 +84,8 @@ def _said(summary: dict[str, Any]) -> str:
     catchup=False,
     default_args={
         # Logs come late and stores are busy: four more attempts within about two hours.
-        "retries": int(os.environ.get("RANKAUDIT_RETRIES", "4")),
-        "retry_delay": timedelta(seconds=int(os.environ.get("RANKAUDIT_RETRY_SECONDS", "300"))),
+        "retries": int(os.environ.get("EVENRANK_RETRIES", "4")),
+        "retry_delay": timedelta(seconds=int(os.environ.get("EVENRANK_RETRY_SECONDS", "300"))),
         "retry_exponential_backoff": 2.0,
         "max_retry_delay": timedelta(hours=1),
     },
@@ -102,15 +102,15 @@ def _said(summary: dict[str, Any]) -> str:
             description="What fails the task although its scores are stored.",
         ),
     },
-    tags=["rankaudit"],
+    tags=["evenrank"],
     doc_md=__doc__,
 )
-def rankaudit_nightly() -> None:
+def evenrank_nightly() -> None:
     """One task finds the settings files, and one task audits by each of them."""
 
     @task
     def settings_files() -> list[str]:
-        return Variable.get("rankaudit_configs", default=["audit.yaml"], deserialize_json=True)
+        return Variable.get("evenrank_configs", default=["audit.yaml"], deserialize_json=True)
 
     @task(outlets=[HISTORY], map_index_template="{{ task.op_kwargs['config'] }}")
     def audit(
@@ -128,7 +128,7 @@ def rankaudit_nightly() -> None:
         with TemporaryDirectory() as folder:
             written = Path(folder, "summary.json")
             command = [
-                Variable.get("rankaudit_bin", default="rankaudit"),
+                Variable.get("evenrank_bin", default="evenrank"),
                 "run",
                 "--log",
                 # The zone of the schedule in the settings says which day that is.
@@ -138,7 +138,7 @@ def rankaudit_nightly() -> None:
                 *(["--require-data"] if required else []),
                 *(f"--fail-on={kind}" for kind in params["fail_on"]),
             ]
-            code = _start(command, Variable.get("rankaudit_home", default="."))
+            code = _start(command, Variable.get("evenrank_home", default="."))
             summary = json.loads(written.read_text("utf-8")) if written.exists() else {}
         if code == NO_DATA:
             raise AirflowSkipException(_said(summary))
@@ -160,4 +160,4 @@ def rankaudit_nightly() -> None:
     start(config=settings_files())
 
 
-rankaudit_nightly()
+evenrank_nightly()

@@ -1,7 +1,7 @@
 """The nightly audit as one BashOperator.
 
 An exit code can skip the task here, but it cannot tell failures apart: a refused batch is tried
-again too, with the same result.  Its Variables are those of rankaudit_nightly.
+again too, with the same result.  Its Variables are those of evenrank_nightly.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -12,8 +12,8 @@ from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
 # BashOperator starts in a folder of its own, gives the last line to XCom, and passes SIGTERM on.
 AUDIT = """
 summary=$PWD/summary.json
-cd "{{ var.value.get('rankaudit_home', '.') }}" || exit 2
-"{{ var.value.get('rankaudit_bin', 'rankaudit') }}" run --log \
+cd "{{ var.value.get('evenrank_home', '.') }}" || exit 2
+"{{ var.value.get('evenrank_bin', 'evenrank') }}" run --log \
     --batch "{{ data_interval_start.isoformat() }}" --summary "$summary" \
     {{ '' if dag_run.run_type == 'backfill' else '--require-data' }}
 code=$?
@@ -22,7 +22,7 @@ exit $code
 """
 
 with DAG(
-    "rankaudit_bash",
+    "evenrank_bash",
     # Named, since "@daily" has no interval in Airflow 3.
     schedule=CronDataIntervalTimetable("0 3 * * *", timezone="UTC"),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
@@ -32,12 +32,12 @@ with DAG(
         "retry_delay": timedelta(minutes=5),
         "retry_exponential_backoff": 2.0,
     },
-    tags=["rankaudit"],
+    tags=["evenrank"],
     doc_md=__doc__,
 ):
     BashOperator(
         task_id="audit",
         bash_command=AUDIT,
         skip_on_exit_code=4,
-        outlets=[Asset(name="rankaudit_history", uri="rankaudit://history")],
+        outlets=[Asset(name="evenrank_history", uri="evenrank://history")],
     )

@@ -1,6 +1,6 @@
 """The nightly audit as a pod, where the provider of Kubernetes is installed.
 
-The image holds rankaudit in its path; the volume holds audit.yaml, and the store beside it.  What
+The image holds evenrank in its path; the volume holds audit.yaml, and the store beside it.  What
 the audit writes as its summary is what the operator gives to XCom.
 """
 
@@ -9,10 +9,10 @@ from importlib.util import find_spec
 
 from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
 
-IMAGE = "rankaudit:latest"
-CLAIM = "rankaudit"
+IMAGE = "evenrank:latest"
+CLAIM = "evenrank"
 AUDIT = """
-exec rankaudit run --log --config /audit/audit.yaml --summary /airflow/xcom/return.json \
+exec evenrank run --log --config /audit/audit.yaml --summary /airflow/xcom/return.json \
     --batch "{{ data_interval_start.isoformat() }}" \
     {{ '' if dag_run.run_type == 'backfill' else '--require-data' }}
 """
@@ -22,7 +22,7 @@ if find_spec("airflow.providers.cncf"):
     from kubernetes.client import models
 
     with DAG(
-        "rankaudit_pod",
+        "evenrank_pod",
         # Named, since "@daily" has no interval in Airflow 3.
         schedule=CronDataIntervalTimetable("0 3 * * *", timezone="UTC"),
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
@@ -32,7 +32,7 @@ if find_spec("airflow.providers.cncf"):
             "retry_delay": timedelta(minutes=5),
             "retry_exponential_backoff": 2.0,
         },
-        tags=["rankaudit"],
+        tags=["evenrank"],
         doc_md=__doc__,
     ) as pod_dag:
         claim = models.V1PersistentVolumeClaimVolumeSource(claim_name=CLAIM)
@@ -47,5 +47,5 @@ if find_spec("airflow.providers.cncf"):
             skip_on_exit_code=4,
             # An audit that is told to stop ends within seconds.
             termination_grace_period=30,
-            outlets=[Asset(name="rankaudit_history", uri="rankaudit://history")],
+            outlets=[Asset(name="evenrank_history", uri="evenrank://history")],
         )
