@@ -61,7 +61,7 @@ bench: $(VENV)/.ready ## Measure the speed here; ARGS='--size small' for a quick
 	@$(PY) benchmarks/bench.py $(ARGS)
 
 crashes: $(VENV)/.ready ## Kill, fail and damage stores, and count what is lost; ARGS='--kills 50'
-	@$(PY) tests/crash_record.py $(ARGS)
+	@PYTHONPATH=tests/helpers $(PY) tests/harm/crash_record.py $(ARGS)
 
 # Extras stay in the pins: a pip older than 23.3 does not see that gql==4 fulfils gql[requests].
 COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
