@@ -28,7 +28,7 @@ FIND_PYTHON = for found in $(PYTHON) python3.13 python3.12 python3.11 python3 py
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help audit test check dev docs bench mutants crashes lock readers airflow airflow-demo audit-deps sbom clean clean-data
+.PHONY: help audit test check dev docs bench crashes lock readers airflow airflow-demo audit-deps sbom clean clean-data
 
 help: ## Show this list
 	@echo 'make TARGET'
@@ -60,11 +60,8 @@ docs: $(VENV)/.ready ## Write the derived parts of docs/ anew
 bench: $(VENV)/.ready ## Measure the speed here; ARGS='--size small' for a quick look
 	@$(PY) benchmarks/bench.py $(ARGS)
 
-mutants: $(VENV)/.ready ## Count the faults that the tests notice in the metrics; ARGS='--share 0.1'
-	@$(PY) tests/mutation.py $(ARGS)
-
 crashes: $(VENV)/.ready ## Kill, fail and damage stores, and count what is lost; ARGS='--kills 50'
-	@$(PY) tests/crash_record.py $(ARGS)
+	@PYTHONPATH=tests/helpers $(PY) tests/harm/crash_record.py $(ARGS)
 
 # Extras stay in the pins: a pip older than 23.3 does not see that gql==4 fulfils gql[requests].
 COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \

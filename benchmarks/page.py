@@ -14,7 +14,7 @@ import click
 from measured import table
 from playwright.sync_api import Browser
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
 from browser import chromium, opened, why_not
 from pages import STORES
 

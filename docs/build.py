@@ -32,7 +32,7 @@ from schemas.tables import BATCH_TABLES, HISTORY_TABLES, bucket_counts
 from schemas.views import VIEWS
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT / "tests"))
+sys.path.append(str(ROOT / "tests" / "helpers"))
 if TYPE_CHECKING:
     from bad_inputs import Case
 
@@ -532,7 +532,7 @@ def _outcome(case: "Case") -> str:
 
 def crashes() -> str:
     """One line per way in which a store was harmed, with how often, by version of DuckDB."""
-    record = json.loads((ROOT / "tests" / "crashes.json").read_text("utf-8"))
+    record = json.loads((ROOT / "tests" / "harm" / "crashes.json").read_text("utf-8"))
     versions = sorted(record, reverse=True)
     kinds = list(dict.fromkeys(kind for each in versions for kind in record[each]["kinds"]))
     rows = [
