@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from logs import write
+from places import ROOT, TESTS
 from stores import DAY, LENIENT, Rows, random_lists
 
 import metrics
@@ -23,7 +24,6 @@ from pipeline import version
 from pipeline.code_digest import Form, digest, forms
 from pipeline.code_modules import PACKAGES, Definition
 
-ROOT = Path(metrics.__file__).parents[1]
 Ran = list[tuple[str, int, list[list[str]]]]
 FAMILIES = ["fairness", "quality", "comparison", "top_k", "list_native"]
 
@@ -129,7 +129,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     folders = {made: tmp_path_factory.mktemp(made.__name__.strip("_")) for made in AUDITS}
     settings = [str(made(folder)) for made, folder in folders.items()]
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("traced.py")), DAY, *settings],
+        [sys.executable, str(TESTS / "helpers" / "traced.py"), DAY, *settings],
         env={**os.environ, "PYTHONPATH": str(ROOT), "AUDIT_KEY": "0123456789abcdef" * 2},
         stdout=subprocess.PIPE,
         text=True,
