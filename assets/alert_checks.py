@@ -9,8 +9,8 @@ import dagster as dg
 from assets.checks import Finding, check_spec, evaluated, reported, table
 from assets.left_out import HISTORY_ASSET, left_out
 from assets.resources import Audit
-from pipeline.alerts import alerts
 from pipeline.errors import AuditError
+from pipeline.monitoring.alerts import alerts
 
 ALERTS = "alerts"
 

@@ -14,15 +14,18 @@ from uuid import uuid4
 from assets.due import batches_due, delivered, standing, wants_demo, write_demo
 from assets.interrupts import noticed_interrupts
 from assets.location import dagster_home, settings_file
-from pipeline.closing import closing
 from pipeline.errors import AuditError
-from pipeline.history import manifest
-from pipeline.rejects import RuleCount
-from pipeline.report.fresh import show
-from pipeline.run import Outcome, run_batch
-from pipeline.settings import Settings, load_settings
-from pipeline.store import remove_database, store_of
-from pipeline.summary import batch_line, console, details, printable
+from pipeline.history.manifest import manifest
+from pipeline.log.rejected_rows import RuleCount
+from pipeline.publish.page.fresh import show
+from pipeline.runs.batches import run_batch
+from pipeline.runs.outcome import Outcome
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings
+from pipeline.store.checkpoints import remove_database
+from pipeline.store.paths import store_of
+from pipeline.terminal.closing import closing
+from pipeline.terminal.printing import batch_line, console, details, printable
 
 if TYPE_CHECKING:
     import dagster as dg

@@ -9,8 +9,8 @@ from assets.left_out import each_batch, failure, materialized, work_id
 from assets.partitions import SINGLE_RUN
 from assets.reads import count_tables
 from assets.resources import Audit
-from pipeline.batch import measure_batch
-from pipeline.settings import Settings
+from pipeline.runs.steps import measure_batch
+from pipeline.settings.audit import Settings
 
 
 def count_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:

@@ -16,7 +16,7 @@ from assets.schedules import audit_job, nightly
 from assets.score_checks import score_checks
 from assets.scores import measures_by_asset, metric_assets
 from assets.sensors import record_failures
-from pipeline.settings import load_settings
+from pipeline.settings.load import load_settings
 
 
 def definitions(file: Path) -> dg.Definitions:

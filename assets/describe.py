@@ -6,10 +6,11 @@ from typing import Any
 import dagster as dg
 
 from metrics import AGGREGATIONS, WHOLE
-from pipeline.courses import label_of
-from pipeline.scoring import Row
-from pipeline.settings import Settings, Threshold
-from pipeline.store import store_of
+from pipeline.counts.stored_counts import Row
+from pipeline.history.series import label_of
+from pipeline.settings.audit import Settings
+from pipeline.settings.sections import Threshold
+from pipeline.store.paths import store_of
 from pipeline.version import code_version
 from schemas.columns import Table
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from pipeline.errors import AuditError, DataRefused
-from pipeline.files import batch_files
-from pipeline.history import Manifest, manifest
-from pipeline.run import Outcome, days, unchanged, up_to_date
-from pipeline.settings import Settings
+from pipeline.history.manifest import Manifest, manifest
+from pipeline.log.deliveries import batch_files
+from pipeline.runs.outcome import Outcome, unchanged, up_to_date
+from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import days
 
 DEMO_LISTS = 1_000
 """Lists a day: enough for small groups to have steady scores, little enough for a minute's run."""

@@ -20,16 +20,17 @@ from assets.month import verdict_chart
 from assets.partitions import SINGLE_RUN
 from assets.resources import Audit
 from assets.stored import stored
-from pipeline.assess import assess
-from pipeline.delivery import deliver
 from pipeline.errors import AuditError
-from pipeline.forget import forget_rows
-from pipeline.history import merge, newest_batch
-from pipeline.publish import publish, publish_changes
-from pipeline.report.fresh import renew_report
-from pipeline.settings import Settings
-from pipeline.store import store_of
-from schemas.tables import HISTORY
+from pipeline.history.forget import forget_rows
+from pipeline.history.manifest import newest_batch
+from pipeline.history.merging import merge
+from pipeline.monitoring.assess import assess
+from pipeline.monitoring.delivery import deliver
+from pipeline.publish.copy import publish, publish_changes
+from pipeline.publish.page.fresh import renew_report
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
+from schemas.history import HISTORY
 from schemas.views import VIEWS
 
 FAIRNESS_HISTORY = HISTORY_ASSET

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 import dagster as dg
 
-from pipeline.batch import Attempted, attempt, now
 from pipeline.errors import AuditError, several
-from pipeline.history import place, record
-from pipeline.settings import Settings
-from pipeline.store import store_of
+from pipeline.history.merging import place, record
+from pipeline.runs.steps import Attempted, attempt
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
+from pipeline.store.tables import now
 
 T = TypeVar("T")
 HISTORY_ASSET = "fairness_history"

@@ -7,7 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
-from pipeline.settings import DEFAULT_FILE
+from pipeline.settings.load import DEFAULT_FILE
 
 CONFIG_VARIABLE = "EVENRANK_CONFIG"
 HOME_VARIABLE = "DAGSTER_HOME"

@@ -11,9 +11,9 @@ from assets.left_out import each_batch, failure, forget, materialized, work_id
 from assets.log_checks import log_checks, log_results
 from assets.partitions import SINGLE_RUN
 from assets.resources import Audit
-from pipeline.batch import Attempted, ingest_batch
-from pipeline.ingest import BatchRefused, Ingested
-from pipeline.settings import Settings
+from pipeline.log.ingest import BatchRefused, Ingested
+from pipeline.runs.steps import Attempted, ingest_batch
+from pipeline.settings.audit import Settings
 from pipeline.version import code_version
 from schemas.rules import ranking_log as ranking_log_table
 

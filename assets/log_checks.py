@@ -7,8 +7,8 @@ import dagster as dg
 
 from assets.checks import Finding, check_spec, table
 from assets.left_out import LeftOut
-from pipeline.ingest import Ingested
-from pipeline.rejects import RuleCount
+from pipeline.log.ingest import Ingested
+from pipeline.log.rejected_rows import RuleCount
 
 CONTRACT = "log_obeys_contract"
 ALL_ACCEPTED = "no_rows_rejected"

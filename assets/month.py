@@ -13,14 +13,15 @@ import duckdb
 
 from assets.describe import LEFT_OUT, at_limit
 from metrics import WHOLE
-from pipeline.courses import Course, courses, month_before, since_first
+from pipeline.counts.stored_counts import Row
 from pipeline.errors import AuditError
-from pipeline.report.looks import LOOKS
-from pipeline.scoring import Row
-from pipeline.settings import Settings
-from pipeline.sparks import BLOCKS, spark
-from pipeline.store import attach, store_of, working
-from pipeline.summary import interval_text, score_text
+from pipeline.formatting.looks import LOOKS
+from pipeline.formatting.numbers import interval_text, score_text
+from pipeline.formatting.sparks import BLOCKS, spark
+from pipeline.history.series import Course, courses, month_before, since_first
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
+from pipeline.store.sessions import attach, working
 
 DAYS = 31
 """Batches that a month has at most."""
@@ -75,7 +76,7 @@ def verdict_chart(settings: Settings, last: str) -> dict[str, dg.MarkdownMetadat
     None where nothing of it was judged.
     """
     # What draws takes its time to load, and the code location is loaded more often than it draws.
-    from pipeline.month_picture import verdict_picture, verdict_words
+    from pipeline.publish.month_picture import verdict_picture, verdict_words
 
     counted = _published(
         settings,

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from pipeline.settings import Settings
+from pipeline.settings.audit import Settings
 
 SINGLE_RUN = dg.BackfillPolicy.single_run()
 """A backfill is one run over its batches: they share a process and one publication."""

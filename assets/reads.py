@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from metrics import Measure, asked
-from pipeline.settings import Settings
+from pipeline.settings.audit import Settings
 from schemas.columns import Table
-from schemas.tables import (
+from schemas.counts import (
     ITEM_STATS,
     LIST_STATS,
     PAIR_STATS,

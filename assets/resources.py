@@ -7,7 +7,8 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from pipeline.settings import Settings, load_settings
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings
 
 
 class Audit(dg.ConfigurableResource[Settings]):

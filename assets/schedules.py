@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from pipeline.settings import Settings
+from pipeline.settings.audit import Settings
 
 if TYPE_CHECKING:
     from dagster._core.definitions.partitions.partitioned_schedule import (

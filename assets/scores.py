@@ -15,9 +15,10 @@ from assets.partitions import SINGLE_RUN
 from assets.reads import tables_read
 from assets.resources import Audit
 from metrics import FAIRNESS, METRICS, Measure, Metric, ScoreName
-from pipeline.batch import score_batch
-from pipeline.settings import Settings, Threshold
-from schemas.tables import FAIRNESS_HISTORY
+from pipeline.runs.steps import score_batch
+from pipeline.settings.audit import Settings
+from pipeline.settings.sections import Threshold
+from schemas.scores import FAIRNESS_HISTORY
 
 
 def asset_of(metric: Metric) -> str:

@@ -7,10 +7,11 @@ import dagster as dg
 from assets.left_out import HISTORY_ASSET, left_out, reaches_history, work_id
 from assets.partitions import batches_of, batches_of_run
 from assets.resources import Audit
-from pipeline.batch import attempt, now
-from pipeline.headers import unquoted
-from pipeline.history import record
-from pipeline.settings import Settings
+from pipeline.history.merging import record
+from pipeline.log.headers import unquoted
+from pipeline.runs.steps import attempt
+from pipeline.settings.audit import Settings
+from pipeline.store.tables import now
 
 SENSOR = "record_failures"
 

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.batch import DATABASE, info, opened
+from pipeline.counts.stored_counts import Row
 from pipeline.errors import NoData
-from pipeline.scoring import Row
-from pipeline.settings import Settings
-from pipeline.store import store_of
-from schemas.tables import FAIRNESS_HISTORY
+from pipeline.settings.audit import Settings
+from pipeline.store.batch_files import DATABASE, info, opened
+from pipeline.store.paths import store_of
+from schemas.scores import FAIRNESS_HISTORY
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import click
 import numpy as np
 from measured import fill, table
 
-from pipeline.settings import Trends
+from pipeline.settings.sections import Trends
 from pipeline.trends import (
     adjusted,
     change_points,

@@ -12,12 +12,13 @@ import pyarrow
 import pyarrow.parquet
 from measured import table
 
-from pipeline import scoring
-from pipeline.batch import ingest_batch, measure_batch, opened
-from pipeline.evidence import Evidence
-from pipeline.evidence.randomness import poisson_weights
-from pipeline.settings import settings_from
-from pipeline.store import store_of
+from pipeline.runs.steps import ingest_batch, measure_batch
+from pipeline.scores import scoring
+from pipeline.scores.evidence.doubt import Evidence
+from pipeline.scores.evidence.randomness import poisson_weights
+from pipeline.settings.load import settings_from
+from pipeline.store.batch_files import opened
+from pipeline.store.paths import store_of
 
 DEPTH = 20
 """Rows of a list."""

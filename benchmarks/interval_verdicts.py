@@ -10,11 +10,12 @@ from measured import table
 from served import Served, buckets, exposure_by_chance, measured, served, truth
 
 from metrics import Score, parse_measure
-from pipeline.evidence import Doubt
-from pipeline.evidence.chance import drawn
-from pipeline.evidence.randomness import normal_draws
-from pipeline.settings import Settings, settings_from
-from pipeline.verdicts import Basis, Verdict, verdict_on
+from pipeline.scores.evidence.chance import drawn
+from pipeline.scores.evidence.doubt import Doubt
+from pipeline.scores.evidence.randomness import normal_draws
+from pipeline.scores.verdicts import Basis, Verdict, verdict_on
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import settings_from
 
 EXP = (parse_measure("EXP"),)
 SIZES = (30, 100, 300, 1000)

@@ -28,8 +28,8 @@ from served import (
 )
 
 from metrics import parse_measure, replicated
-from pipeline.evidence.randomness import poisson_weights
-from schemas.tables import BUCKETS
+from pipeline.scores.evidence.randomness import poisson_weights
+from schemas.counts import BUCKETS
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "evidence.md"
 LABELS = ("EXP", "EXPU", "AWRF(p=0.1)", "ERBE(decay=0.75)", "ARP", "NDKL", "GroupnDCG")

@@ -27,9 +27,9 @@ from metrics import (
 )
 from metrics.fairness.prefixes import SMOOTHING
 from pipeline import score
-from pipeline.evidence.chance import Mix, drawn
-from pipeline.evidence.noise import Noise
-from pipeline.evidence.randomness import normal_draws
+from pipeline.scores.evidence.chance import Mix, drawn
+from pipeline.scores.evidence.noise_floor import Noise
+from pipeline.scores.evidence.randomness import normal_draws
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "noise.md"
 LABELS = ("EXP", "EXPU", "AWRF", "ERBE", "ERBP", "ERBR", "ARP")

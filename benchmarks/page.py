@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"
 from browser import chromium, opened, why_not
 from pages import STORES
 
-from pipeline.report.page import write_report
-from pipeline.store import store_of
+from pipeline.publish.page.page import write_report
+from pipeline.store.paths import store_of
 
 _FIRST = "() => performance.getEntriesByName('first-chart')[0].startTime"
 _LOADED = "() => performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"

@@ -26,10 +26,10 @@ from metrics import (
 )
 from metrics.fairness.prefixes import SMOOTHED_ZERO, SMOOTHING
 from metrics.weights import exposure_at
-from pipeline.evidence.randomness import poisson_weights
-from pipeline.evidence.resampling import exact_product
-from pipeline.evidence.sure import interval_ends
-from schemas.tables import BUCKETS
+from pipeline.scores.evidence.doubt import interval_ends
+from pipeline.scores.evidence.randomness import poisson_weights
+from pipeline.scores.evidence.resampling import exact_product
+from schemas.counts import BUCKETS
 
 Array = Any
 DEPTH = 20

@@ -20,15 +20,16 @@ from pydantic.fields import FieldInfo
 
 from metrics import AGGREGATIONS, FAMILIES, METRICS, Metric, Reason
 from metrics.parameters import text_of
-from pipeline.catalogue import bad_side, columns_of, values_of
-from pipeline.settings import DECIDE_ROWS, DECIDE_SCORES, Settings
-from pipeline.verdicts import Cause
+from pipeline.scores.verdicts import Cause
+from pipeline.settings.audit import DECIDE_ROWS, DECIDE_SCORES, Settings
+from pipeline.terminal.catalogue import bad_side, columns_of, values_of
 from schemas.columns import Column, Table
+from schemas.copy import COPY_TABLES
+from schemas.counts import bucket_counts
+from schemas.history import BATCH_TABLES, HISTORY_TABLES
 from schemas.offenders import row_rules
-from schemas.published import COPY_TABLES
 from schemas.rules import LOGGED, QUERY_ID, list_rules, ranking_log
 from schemas.stored_log import log_entries, stored_log
-from schemas.tables import BATCH_TABLES, HISTORY_TABLES, bucket_counts
 from schemas.views import VIEWS
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipeline.quick import score
+    from pipeline.runs.in_memory import score
 
 __all__ = ["score"]
 
@@ -11,7 +11,7 @@ __all__ = ["score"]
 def __getattr__(name: str) -> Any:
     """``score`` on first use: importing the package must stay cheap for the command line."""
     if name == "score":
-        from pipeline.quick import score
+        from pipeline.runs.in_memory import score
 
         return score
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

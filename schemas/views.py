@@ -7,17 +7,11 @@ make it, the comments in the copy and the documentation follow from that.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from schemas.assessments import (
-    ALERTS,
-    CHANGE_POINTS,
-    GATES,
-    MARKERS,
-    SERIES_KEY,
-    TRENDS,
-)
 from schemas.columns import Column, Table, literal, quoted
-from schemas.published import ABOUT, DUE_AT, THRESHOLD_MAX, THRESHOLD_MIN, WORST_LISTS
-from schemas.tables import BATCH_STATUSES, BATCHES, HISTORY, LABEL, STATUSES
+from schemas.copy import ABOUT, DUE_AT, THRESHOLD_MAX, THRESHOLD_MIN, WORST_LISTS
+from schemas.history import BATCH_STATUSES, BATCHES, HISTORY
+from schemas.monitoring import ALERTS, CHANGE_POINTS, GATES, MARKERS, SERIES_KEY, TRENDS
+from schemas.scores import LABEL, STATUSES
 
 VIEWS_VERSION = 2
 """Goes up when a column or a row of a view changes its meaning, its name or its type, or goes."""

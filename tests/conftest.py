@@ -18,7 +18,7 @@ import pytest
 from damaged import small_audit
 from hypothesis import HealthCheck, Phase, settings
 
-from pipeline.settings import Settings
+from pipeline.settings.audit import Settings
 
 settings.register_profile(
     "steady",

@@ -26,7 +26,7 @@ THREADS = 2
 SCANS = 3
 """Times that a scan is repeated in its process; the median counts."""
 FIRST_DAY = date(2026, 1, 1)
-COMMAND = (sys.executable, "-c", "from pipeline.cli import main; main(prog_name='evenrank')")
+COMMAND = (sys.executable, "-c", "from pipeline.cli.main import main; main(prog_name='evenrank')")
 
 Given = Mapping[str, Any]
 Numbers = dict[str, Any]
@@ -88,14 +88,14 @@ def floor(given: Given) -> Numbers:
 
 def histogram(given: Given) -> Numbers:
     """The rank histogram of one attribute, straight from the file."""
-    from pipeline.counting import histogram_sums
+    from pipeline.counts.sql import histogram_sums
 
     return _repeated(histogram_sums(_settings(given)), given["file"], "grp, rank")
 
 
 def _settings(given: Given, **more: Any) -> Any:
-    from pipeline.quick import NO_EVIDENCE
-    from pipeline.settings import settings_from
+    from pipeline.runs.in_memory import NO_EVIDENCE
+    from pipeline.settings.load import settings_from
 
     said = {
         "attributes": ["grp"],
@@ -110,20 +110,20 @@ def _settings(given: Given, **more: Any) -> Any:
 @contextmanager
 def _steps_of_scoring() -> Iterator[Spent]:
     """What reading and counting cost while files are scored."""
-    from pipeline import quick
+    from pipeline.runs import in_memory
 
     spent = Spent()
     with ExitStack() as stack:
         for name in ("ingest", "measure"):
-            if hasattr(quick, name):
-                work = spent.timed(name, getattr(quick, name))
-                stack.enter_context(patch.object(quick, name, work))
+            if hasattr(in_memory, name):
+                work = spent.timed(name, getattr(in_memory, name))
+                stack.enter_context(patch.object(in_memory, name, work))
         yield spent
 
 
 def score(given: Given) -> Numbers:
     """Scores of files, without a store: rows are read, checked, counted and scored."""
-    from pipeline.quick import score_files
+    from pipeline.runs.in_memory import score_files
 
     score_files(_settings(given), [Path(given["tiny"])], None)
     with _steps_of_scoring() as spent:
@@ -153,7 +153,7 @@ def _scores(found: Any) -> Numbers:
 
 def check(given: Given) -> Numbers:
     """Every rule of rows and lists, the gate included; accepted rows are stored."""
-    from pipeline.quick import check_files
+    from pipeline.runs.in_memory import check_files
 
     check_files(_settings(given), [Path(given["tiny"])], None)
     start = time.process_time()
@@ -163,8 +163,8 @@ def check(given: Given) -> Numbers:
 
 def intervals(given: Given) -> Numbers:
     """What intervals add to the scoring of counts."""
-    from pipeline.evidence.randomness import poisson_weights
-    from pipeline.quick import score_files
+    from pipeline.runs.in_memory import score_files
+    from pipeline.scores.evidence.randomness import poisson_weights
 
     def scoring(resamples: int, path: str) -> float:
         poisson_weights.cache_clear()
@@ -217,10 +217,11 @@ def run(given: Given) -> Numbers:
 
 def steps(given: Given) -> Numbers:
     """The same batch, step by step in this process."""
-    from pipeline.batch import ingest_batch, measure_batch, new_run_id, score_batch
-    from pipeline.history import merge
-    from pipeline.publish import publish
-    from pipeline.settings import load_settings
+    from pipeline.history.merging import merge
+    from pipeline.publish.copy import publish
+    from pipeline.runs.steps import ingest_batch, measure_batch, score_batch
+    from pipeline.settings.load import load_settings
+    from pipeline.store.batch_files import new_run_id
 
     def batch(path: str) -> dict[str, float]:
         with _project({**given, "file": path}, 1) as folder:

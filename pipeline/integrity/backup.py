@@ -12,26 +12,20 @@ from typing import Any
 
 import duckdb
 
-from pipeline.durable import sync_folder
 from pipeline.errors import AuditError, NoData, SettingsError, StoreDamaged, several
-from pipeline.files import file_digest
-from pipeline.history import HISTORY_DATABASE, open_history
-from pipeline.integrity.asides import free_name
-from pipeline.integrity.opening import open_as_is
-from pipeline.integrity.told import told_by
+from pipeline.history.commits import read_head, sealed
+from pipeline.history.ledger import Ledger
+from pipeline.history.ledger_state import told_by
+from pipeline.history.opening import HISTORY_DATABASE, open_history
+from pipeline.integrity.read_only import open_as_is
+from pipeline.integrity.set_aside import free_name
 from pipeline.integrity.verify import Progress
-from pipeline.ledger import Ledger
-from pipeline.sealing import read_head, sealed
-from pipeline.settings import Settings, check_batch_key
-from pipeline.store import (
-    Store,
-    Tell,
-    attach,
-    remove_database,
-    replace_file,
-    store_of,
-    working,
-)
+from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import check_batch_key
+from pipeline.store.checkpoints import remove_database
+from pipeline.store.files import file_digest, replace_file, sync_folder
+from pipeline.store.paths import Store, store_of
+from pipeline.store.sessions import Tell, attach, working
 
 MANIFEST = "backup.json"
 _COPY = "backup"

@@ -9,32 +9,28 @@ from typing import Any
 
 import duckdb
 
-from pipeline.batch import DATABASE, info
-from pipeline.durable import sync_folder
 from pipeline.errors import AuditError, NoData, StoreBusy
-from pipeline.files import file_digest
-from pipeline.held import digest_of, held, revisions_of, rows_of
-from pipeline.history import HISTORY_DATABASE, create_missing, put, write_manifest
-from pipeline.integrity.asides import link_aside, put_aside
-from pipeline.integrity.opening import open_as_is
-from pipeline.integrity.told import Told, told_by
+from pipeline.history.commits import file_of, read_head, sealed, told, write_head
+from pipeline.history.ledger import DROPPED, KEPT, Ledger, Line, Record
+from pipeline.history.ledger_state import Told, told_by
+from pipeline.history.manifest import write_manifest
+from pipeline.history.merging import put
+from pipeline.history.opening import HISTORY_DATABASE, create_missing
+from pipeline.history.result_digests import digest_of, held, revisions_of, rows_of
+from pipeline.integrity.read_only import open_as_is
+from pipeline.integrity.set_aside import link_aside, put_aside
 from pipeline.integrity.verify import Progress
-from pipeline.ledger import DROPPED, KEPT, Ledger, Line, Record
-from pipeline.sealing import file_of, read_head, sealed, told, write_head
-from pipeline.settings import Settings, check_batch_key
-from pipeline.store import (
-    Store,
-    Tell,
-    attach,
-    remove_database,
-    replace_file,
-    store_of,
-    transaction,
-    working,
-)
-from schemas.assessments import ALERT_ACTIONS, MARKERS
+from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import check_batch_key
+from pipeline.store.batch_files import DATABASE, info
+from pipeline.store.checkpoints import remove_database
+from pipeline.store.files import file_digest, replace_file, sync_folder
+from pipeline.store.paths import Store, store_of
+from pipeline.store.sessions import Tell, attach, working
+from pipeline.store.tables import transaction
 from schemas.columns import Table, literal
-from schemas.tables import BATCHES, COUNTS_OF_HISTORY, HISTORY, SUPERSEDED
+from schemas.history import BATCHES, COUNTS_OF_HISTORY, HISTORY, SUPERSEDED
+from schemas.monitoring import ALERT_ACTIONS, MARKERS
 
 _FORMER = "former"
 _NEW = "history.rebuilt.duckdb"

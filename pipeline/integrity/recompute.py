@@ -6,22 +6,21 @@ from typing import Any
 
 import duckdb
 
-from pipeline.batch import info, measure_batch, new_run_id, opened, score_batch
 from pipeline.errors import AuditError, NoData, SettingsError
-from pipeline.integrity.contents import differ
+from pipeline.integrity.checks import differ
 from pipeline.integrity.verify import Progress
-from pipeline.results import OF_RUNS
-from pipeline.settings import Settings
-from pipeline.store import Store, attach, first_line, remove_database, store_of, working
+from pipeline.runs.steps import measure_batch, score_batch
+from pipeline.scores.digests import OF_RUNS
+from pipeline.settings.audit import Settings
+from pipeline.store.batch_files import info, new_run_id, opened
+from pipeline.store.checkpoints import remove_database
+from pipeline.store.paths import Store, store_of
+from pipeline.store.sessions import attach, first_line, working
 from pipeline.version import code_version
 from schemas.columns import Table, quoted
+from schemas.counts import MEASURED, bucket_counts
+from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 from schemas.stored_log import LOG_ROWS
-from schemas.tables import (
-    FAIRNESS_HISTORY,
-    GROUP_HISTORY,
-    MEASURED,
-    bucket_counts,
-)
 
 _SHOWN = 10
 _STORED, _AGAIN = "batch", "again"

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline.assess import differing_tables
 from pipeline.errors import AuditError, StoreBusy, StoreDamaged
-from pipeline.files import file_digest
-from pipeline.history import HISTORY_DATABASE
-from pipeline.integrity.contents import (
+from pipeline.history.commits import only_begun, read_head
+from pipeline.history.ledger import Ledger, Record, mismatch
+from pipeline.history.ledger_state import Told, told_by
+from pipeline.history.opening import HISTORY_DATABASE
+from pipeline.integrity.checks import (
     alike,
     batch_problems,
     people_problems,
@@ -19,14 +20,14 @@ from pipeline.integrity.contents import (
     scan,
     status_problems,
 )
-from pipeline.integrity.copies import copy_problem
-from pipeline.integrity.opening import open_as_is, why
-from pipeline.integrity.told import Told, told_by
-from pipeline.ledger import Ledger, Record, mismatch
-from pipeline.sealing import only_begun, read_head
-from pipeline.settings import Settings
-from pipeline.store import Store, attach, store_of, working
-from schemas.tables import BATCHES
+from pipeline.integrity.published_copy import copy_problem
+from pipeline.integrity.read_only import open_as_is, why
+from pipeline.monitoring.assess import differing_tables
+from pipeline.settings.audit import Settings
+from pipeline.store.files import file_digest
+from pipeline.store.paths import Store, store_of
+from pipeline.store.sessions import attach, working
+from schemas.history import BATCHES
 
 Progress = Callable[[int, int], object]
 _FILE = "batch"

@@ -7,10 +7,13 @@ from typing import Any
 
 import duckdb
 
-from pipeline.settings import Settings
-from pipeline.store import attach, remove_database, transaction, working
+from pipeline.settings.audit import Settings
+from pipeline.store.checkpoints import remove_database
+from pipeline.store.sessions import attach, working
+from pipeline.store.tables import transaction
 from schemas.columns import quoted
-from schemas.tables import ITEM_STATS, REJECTED_ROWS
+from schemas.counts import ITEM_STATS
+from schemas.tables import REJECTED_ROWS
 
 ROWS = ("log_entries", "log_lists", "log_items", "log_cells", ITEM_STATS.name, "ranking_log")
 """Tables of a batch file that hold rows, or say something of each list or item of theirs; the last

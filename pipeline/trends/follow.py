@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.settings import Trends
+from pipeline.settings.sections import Trends
 from pipeline.trends.charts import CHARTS, charts, p_values
 from pipeline.trends.residuals import Flags, Floats, Integers, standardised
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from metrics import UNKNOWN
-from pipeline.settings import Gate
+from pipeline.settings.sections import Gate
 
 GATES = ("volume", "list_length", "group_mix", "unknown_share", "labels")
 

@@ -12,7 +12,7 @@ from crash_stores import DAYS, Scene, State, settings_in, state, states
 
 from pipeline.errors import AuditError, Terminated
 from pipeline.integrity.verify import verify
-from pipeline.store import store_of
+from pipeline.store.paths import store_of
 
 _SOME = 8
 """One in so many trials verifies twice."""

@@ -18,11 +18,12 @@ from crash_together import (
 )
 from stores import in_history, read, whole_history
 
-from pipeline.history import manifest, open_history
+from pipeline.history.manifest import manifest
+from pipeline.history.opening import open_history
 from pipeline.integrity.verify import verify
-from pipeline.publish import publish
-from pipeline.run import backfill
-from pipeline.store import store_of
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import backfill
+from pipeline.store.paths import store_of
 
 PUBLICATIONS = 4
 

@@ -2,7 +2,7 @@
 
 from click.testing import CliRunner, Result
 
-from pipeline.cli import main
+from pipeline.cli.main import main
 
 
 def evenrank(*words: object) -> Result:

@@ -55,8 +55,8 @@ def _main() -> None:
         import_module(name)
     sys.settrace(_note)
     threading.settrace(_note)
-    from pipeline.batch import ingest_batch, measure_batch, score_batch
-    from pipeline.settings import load_settings
+    from pipeline.runs.steps import ingest_batch, measure_batch, score_batch
+    from pipeline.settings.load import load_settings
 
     batch, *files = sys.argv[1:]
     for settings in map(load_settings, map(Path, files)):

@@ -11,7 +11,7 @@ from logs import TEN, Rows, ranked, scored, write
 from places import GOLDEN
 
 from metrics import AGGREGATIONS, parse_measure
-from pipeline.cli import main
+from pipeline.cli.main import main
 
 FILES = ["log.parquet", "log.csv", "log.jsonl", "log.csv.gz", "log.jsonl.gz"]
 

@@ -14,10 +14,12 @@ import pytest
 from airflows import COMMANDS, DAGS, LOCAL, ROOT, airflow, listening, need_airflow
 from stores import LENIENT, deliver, in_history, random_lists, ranking, whole_history
 
-from pipeline.cli_store import run as run_command
+from pipeline.cli.run import run as run_command
 from pipeline.errors import NoData
-from pipeline.run import backfill, days
-from pipeline.settings import Settings, load_settings
+from pipeline.runs.batches import backfill
+from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import days
+from pipeline.settings.load import load_settings
 
 pytestmark = pytest.mark.airflow
 

@@ -29,12 +29,13 @@ from places import ROOT
 from assets.due import DEMO_LISTS
 from metrics import AGGREGATIONS, METRICS, catalogue, fairness
 from pipeline import errors, score
-from pipeline.cli import main
+from pipeline.cli.main import main
 from pipeline.errors import AuditError, Terminated
-from pipeline.settings import settings_from
+from pipeline.settings.load import settings_from
 from pipeline.synthetic.marketplace import Incidents, generate
+from schemas.history import BATCH_STATUSES
 from schemas.rules import LOGGED
-from schemas.tables import BATCH_STATUSES, STATUSES
+from schemas.scores import STATUSES
 from schemas.views import VIEWS_VERSION
 
 PAGES = sorted(

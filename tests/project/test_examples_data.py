@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from places import ROOT
 
-from pipeline.settings import load_settings
+from pipeline.settings.load import load_settings
 
 SCRIPT = ROOT / "examples" / "real_tables.py"
 MARK = b"\xef\xbb\xbf"

@@ -9,9 +9,10 @@ from click.testing import CliRunner, Result
 from histories import NIGHTS, fill, gap, put, score
 from stores import write_settings
 
-from pipeline.assess import assess
-from pipeline.cli import main
-from pipeline.settings import Settings, load_settings
+from pipeline.cli.main import main
+from pipeline.monitoring.assess import assess
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings
 
 SETTINGS = """\
 attributes: [gender]

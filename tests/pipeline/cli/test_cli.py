@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from locks import held
 from stores import DAY, audit, deliver, random_lists, ranking, write_csv, write_settings
 
-from pipeline.cli import main
-from pipeline.store import store_of
+from pipeline.cli.main import main
+from pipeline.store.paths import store_of
 
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 SETTINGS = """\
@@ -87,7 +87,7 @@ def test_every_command_has_help(name: str) -> None:
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys\nfrom pipeline.cli import main\n"
+        "import sys\nfrom pipeline.cli.main import main\n"
         "for words in (['--help'], *([name, '--help'] for name in main.commands)):\n"
         "    try: main(words)\n    except SystemExit: pass\n"
         "print(sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
@@ -100,7 +100,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_help_answers_at_once() -> None:
     def seconds() -> float:
         start = time.perf_counter()
-        command = [sys.executable, "-m", "pipeline.cli", "--help"]
+        command = [sys.executable, "-m", "pipeline.cli.main", "--help"]
         subprocess.run(command, capture_output=True, check=True)
         return time.perf_counter() - start
 
@@ -120,7 +120,7 @@ def test_no_command_imports_dagster(own: Path, tmp_path: Path) -> None:
         ["generate", "--out", str(tmp_path), "--start", DAY, "--days", "1", "--lists", "2"],
     ]
     code = (
-        f"import sys\nfrom pipeline.cli import main\nfor words in {commands!r}:\n"
+        f"import sys\nfrom pipeline.cli.main import main\nfor words in {commands!r}:\n"
         "    try: main(words)\n"
         "    except SystemExit as end: assert end.code == 0, (words, end.code)\n"
         "print([name for name in sys.modules if name.startswith('dagster')])"
@@ -287,7 +287,7 @@ def test_a_store_in_use_is_one_json_document(own: Path) -> None:
 def test_a_run_waits_for_the_store(own: Path) -> None:
     own.write_text(own.read_text().replace("busy_seconds: 0", "busy_seconds: 60"))
     with held(store_of(audit(own.parent)).history) as holder:
-        command = [sys.executable, "-m", "pipeline.cli", "run", "--batch", DAYS[0], "--force"]
+        command = [sys.executable, "-m", "pipeline.cli.main", "run", "--batch", DAYS[0], "--force"]
         child = subprocess.Popen(
             [*command, "-c", str(own)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

@@ -28,14 +28,15 @@ from stores import (
     write_settings,
 )
 
-from pipeline.batch_keys import batch_key, batch_keys
-from pipeline.cli_store import gravest
+from pipeline.cli.run import gravest
 from pipeline.errors import SettingsError
-from pipeline.log_lines import log_line
-from pipeline.run import Outcome
-from pipeline.run_summary import write_summary
-from pipeline.settings import Settings, load_settings
-from pipeline.store import store_of
+from pipeline.runs.outcome import Outcome
+from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import batch_key, batch_keys
+from pipeline.settings.load import load_settings
+from pipeline.store.paths import store_of
+from pipeline.terminal.log_lines import log_line
+from pipeline.terminal.run_summary import write_summary
 
 FIRST, SECOND, NO_LOG, REFUSED, NEXT, LAST = (f"2026-01-0{n}" for n in range(1, 7))
 DONE = {FIRST: "done", SECOND: "done"}
@@ -72,7 +73,7 @@ def own(template: Path, tmp_path: Path) -> Path:
 def no_page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new page is written only where a test looks at it: it takes longer than the rest."""
     if "with_page" not in request.fixturenames:
-        monkeypatch.setattr("pipeline.report.fresh.renew_report", lambda *_: None)
+        monkeypatch.setattr("pipeline.publish.page.fresh.renew_report", lambda *_: None)
 
 
 @pytest.fixture
@@ -105,16 +106,16 @@ def summarised(config: Path, *words: object) -> tuple[Result, dict[str, Any]]:
 def test_several_batches_are_published_once_at_the_end(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import pipeline.run
+    import pipeline.runs.batches
 
-    publishing, published = pipeline.run.publish_changes, []
+    publishing, published = pipeline.runs.batches.publish_changes, []
 
     def publish_changes(settings: Settings, *more: Any) -> None:
         rows = in_history(settings, "SELECT DISTINCT batch FROM fairness_history ORDER BY batch")
         published.append([row["batch"] for row in rows])
         publishing(settings, *more)
 
-    monkeypatch.setattr(pipeline.run, "publish_changes", publish_changes)
+    monkeypatch.setattr(pipeline.runs.batches, "publish_changes", publish_changes)
     result = evenrank("run", *batches(LAST, NEXT, LAST), "--json", "-c", own)
     assert result.exit_code == 0
     assert published == [[FIRST, SECOND, NEXT, LAST]]
@@ -332,7 +333,7 @@ def test_an_unforeseen_error_has_a_summary_that_quotes_nothing(
     def run_batch(*given: object, **more: object) -> None:
         raise LookupError("somebody@example.org")
 
-    monkeypatch.setattr("pipeline.run.run_batch", run_batch)
+    monkeypatch.setattr("pipeline.runs.batches.run_batch", run_batch)
     path = own.parent / "summary.json"
     with pytest.raises(AssertionError, match="LookupError"):
         evenrank("run", *batches(FIRST), "--summary", path, "-c", own)
@@ -548,7 +549,7 @@ def test_a_problem_names_the_variable(own: Path, monkeypatch: pytest.MonkeyPatch
 
 def started(config: Path, *words: str, code: str | None = None) -> subprocess.Popen[str]:
     """The command line in a process of its own; ``code`` stands in for it."""
-    python = [sys.executable, *(["-c", code] if code else ["-m", "pipeline.cli"])]
+    python = [sys.executable, *(["-c", code] if code else ["-m", "pipeline.cli.main"])]
     said = [*python, *words, "--summary", str(config.parent / "summary.json"), "-c", str(config)]
     return subprocess.Popen(said, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -590,10 +591,11 @@ def test_sigterm_while_a_batch_is_computed(own: Path) -> None:
 
 IN_A_QUERY = """
 import sys
-import pipeline.run
-from pipeline.batch import measure_batch, opened
-from pipeline.cli import main
-from pipeline.store import store_of
+import pipeline.runs.batches
+from pipeline.runs.steps import measure_batch
+from pipeline.store.batch_files import opened
+from pipeline.cli.main import main
+from pipeline.store.paths import store_of
 held, *words = sys.argv[1:]
 def measure(settings, batch, run_id):
     if batch != held:
@@ -601,7 +603,7 @@ def measure(settings, batch, run_id):
     with opened(settings, store_of(settings).staged(batch, run_id)) as connection:
         print("asking", flush=True)
         connection.execute("SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b")
-pipeline.run.measure_batch = measure
+pipeline.runs.batches.measure_batch = measure
 main(words)
 """
 
@@ -624,7 +626,7 @@ def test_sigterm_within_a_query_of_a_later_batch(own: Path) -> None:
 ENDLESS = """
 import os, time
 from pathlib import Path
-from pipeline.store import store_of
+from pipeline.store.paths import store_of
 def computed(settings, batch, run_id, from_counts):
     store_of(settings).staged(batch, run_id).write_text("half")
     Path(settings.folder, f"{batch}.pid").write_text(str(os.getpid()))
@@ -633,10 +635,10 @@ def computed(settings, batch, run_id, from_counts):
 IN_WORKERS = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-import endless, pipeline.run
-from pipeline.cli import main
+import endless, pipeline.runs.batches
+from pipeline.cli.main import main
 if __name__ == "__main__":
-    pipeline.run._computed = endless.computed
+    pipeline.runs.workers._computed = endless.computed
     main(sys.argv[1:])
 """
 

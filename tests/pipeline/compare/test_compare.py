@@ -12,10 +12,10 @@ from compare_logs import LABELS, Rows, logs, overall, query, shown
 from slow import mean
 from stores import write_csv
 
-import pipeline.comparing.two_logs
-from pipeline.comparing.two_logs import compare
+import pipeline.compare.logs.compare
+from pipeline.compare.logs.compare import compare
+from pipeline.counts.rankings import chunks_of
 from pipeline.errors import NoData
-from pipeline.lists import chunks_of
 
 
 def pair(a: Rows, b: Rows) -> dict[str, float | None]:
@@ -130,7 +130,7 @@ def test_rows_held_at_a_time_change_nothing(
     sides = logs(tmp_path, *drawn(8))
     expected = compare(*sides).document()
     monkeypatch.setattr(
-        pipeline.comparing.two_logs, "chunks_of", partial(chunks_of, chunk_rows=rows)
+        pipeline.compare.logs.compare, "chunks_of", partial(chunks_of, chunk_rows=rows)
     )
     assert compare(*sides).document() == expected
 

@@ -9,7 +9,7 @@ from command import evenrank
 from compare_logs import LABELS, logs, overall, shown
 from stores import DAY, deliver, ranking, write_csv, write_settings
 
-from pipeline.comparing.two_logs import compare
+from pipeline.compare.logs.compare import compare
 from pipeline.errors import DataRefused, SettingsError
 
 # -- what can be compared

@@ -16,14 +16,14 @@ from stores import deliver, random_lists, write_settings
 
 import pipeline.integrity.backup
 from pipeline.errors import AuditError, NoData, SettingsError, StoreBusy, StoreDamaged
+from pipeline.history.ledger import Ledger
 from pipeline.integrity.backup import MANIFEST, Backup, backup, restore
 from pipeline.integrity.verify import verify
-from pipeline.ledger import Ledger
-from pipeline.publish import publish
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import Store, store_of
-from schemas.tables import HISTORY_TABLES, LEDGER_HEAD
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import Store, store_of
+from schemas.history import HISTORY_TABLES, LEDGER_HEAD
 
 OTHERS = [table for table in HISTORY_TABLES if table is not LEDGER_HEAD]
 

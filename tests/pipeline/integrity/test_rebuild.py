@@ -11,19 +11,19 @@ from command import evenrank
 from damaged import DAYS, change, contents, copied
 from stores import deliver, in_history, random_lists, write_settings
 
+import pipeline.history.commits
 import pipeline.integrity.rebuild
-import pipeline.sealing
-from pipeline.assess import assess
 from pipeline.errors import NoData, StoreBusy, StoreDamaged
-from pipeline.history import manifest
+from pipeline.history.ledger import Ledger
+from pipeline.history.manifest import manifest
 from pipeline.integrity.rebuild import Rebuilt, rebuild
 from pipeline.integrity.verify import verify
-from pipeline.ledger import Ledger
-from pipeline.publish import publish
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import Store, store_of
-from schemas.tables import HISTORY_TABLES, LEDGER_HEAD, SUPERSEDED
+from pipeline.monitoring.assess import assess
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import Store, store_of
+from schemas.history import HISTORY_TABLES, LEDGER_HEAD, SUPERSEDED
 
 OTHERS = [table for table in HISTORY_TABLES if table is not LEDGER_HEAD]
 CURRENT = [table for table in OTHERS if table not in SUPERSEDED]
@@ -199,7 +199,7 @@ class Killed(Exception):
 
 
 STEPS = {
-    "announced": ("pipeline.sealing.transaction", 0),
+    "announced": ("pipeline.history.commits.transaction", 0),
     "committed": ("pipeline.integrity.rebuild.link_aside", 0),
     "linked": ("pipeline.integrity.rebuild.sync_folder", 0),
     "begun": ("pipeline.integrity.rebuild.sealed", 0),

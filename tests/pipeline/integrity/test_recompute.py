@@ -9,16 +9,16 @@ from command import evenrank
 from damaged import change, copied, every_byte, forged
 from stores import DAY, audit, deliver, random_lists, read, write_settings
 
-import pipeline.batch
 import pipeline.integrity.recompute
+import pipeline.runs.steps
 from pipeline.errors import NoData
-from pipeline.files import file_digest
 from pipeline.integrity.recompute import Recomputed, recompute
 from pipeline.integrity.verify import verify
 from pipeline.privacy.retention import stripped
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import Store, store_of
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.files import file_digest
+from pipeline.store.paths import Store, store_of
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def test_a_changed_file_whose_digest_was_noted_is_still_found(
 def test_other_code_is_named_only_where_numbers_differ(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (pipeline.batch, pipeline.integrity.recompute):
+    for module in (pipeline.runs.steps, pipeline.integrity.recompute):
         monkeypatch.setattr(module, "code_version", lambda: "9.9.9+abcdef01")
     assert again(settings).same
     change(store.batch(DAY), "UPDATE fairness_history SET lists = 0 WHERE metric = 'NDKL'")

@@ -14,12 +14,13 @@ from damaged import DAYS, change, copied, every_byte, forged, put_at
 from stores import read, write_settings
 
 from pipeline.errors import StoreBusy
+from pipeline.history.ledger import KEPT, Ledger
 from pipeline.integrity.verify import verify
-from pipeline.ledger import KEPT, Ledger
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import Store, store_of
-from schemas.tables import COUNTS_OF_HISTORY, FAIRNESS_HISTORY, GROUP_HISTORY
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import Store, store_of
+from schemas.history import COUNTS_OF_HISTORY
+from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 
 FIRST = f"batch = '{DAYS[0]}'"
 

@@ -19,11 +19,13 @@ from stores import in_history, without
 
 from assets.definitions import definitions
 from assets.log_checks import CONTRACT
-from pipeline.batch import Attempted, ingest_batch
-from pipeline.history import manifest
-from pipeline.run import run_batch
-from pipeline.settings import Settings, load_settings
-from pipeline.store import remove_database, store_of
+from pipeline.history.manifest import manifest
+from pipeline.runs.batches import run_batch
+from pipeline.runs.steps import Attempted, ingest_batch
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings
+from pipeline.store.checkpoints import remove_database
+from pipeline.store.paths import store_of
 
 FIRST = date(2026, 1, 1)
 DAY = FIRST.isoformat()

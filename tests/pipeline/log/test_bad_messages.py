@@ -14,14 +14,15 @@ from command import evenrank
 from stores import audit
 
 from assets.sensors import message_of
-from pipeline import quick
-from pipeline.cli import main
+from pipeline.cli.main import main
 from pipeline.errors import AuditError, DataRefused, SettingsError
-from pipeline.files import LONGEST_LINE, FileProblem, batch_files, check_size, items_path, regular
-from pipeline.headers import said_of, unquoted
-from pipeline.quick import check_files, guess_attributes, score
-from pipeline.readers import open_sources
-from pipeline.rejects import RuleCount
+from pipeline.log.deliveries import batch_files, items_path
+from pipeline.log.files import LONGEST_LINE, FileProblem, check_size, regular
+from pipeline.log.headers import said_of, unquoted
+from pipeline.log.rejected_rows import RuleCount
+from pipeline.log.sources import open_sources
+from pipeline.runs import in_memory
+from pipeline.runs.in_memory import check_files, guess_attributes, score
 
 SPOILT = rows_of("bad", "FMFM", rank=[1, "first", "1.5", "+49 170 1234567 anna@example"])
 
@@ -243,7 +244,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
             file.write(as_csv(rows_of("more")).split(b"\n", 1)[1])
         return found
 
-    monkeypatch.setattr(quick, "open_sources", opened)
+    monkeypatch.setattr(in_memory, "open_sources", opened)
     with pytest.raises(DataRefused, match=r"log\.csv: changed while it was read"):
         check_files(audit(tmp_path), [path], None)
 
@@ -339,7 +340,7 @@ def test_a_full_disk_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device", "/store/x")
 
-    monkeypatch.setattr(quick, "check_files", full)
+    monkeypatch.setattr(in_memory, "check_files", full)
     log = tmp_path / "log.csv"
     log.write_bytes(as_csv(GOOD))
     result = CliRunner().invoke(main, ["check", str(log), "--attribute", "gender", "--json"])

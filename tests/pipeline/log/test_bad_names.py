@@ -22,13 +22,15 @@ from stores import DAY, LENIENT, ranking, write_csv
 from assets.checks import table
 from assets.definitions import definitions
 from assets.resources import NothingPassed
-from pipeline.alerts import alerts
-from pipeline.cli_common import safe
-from pipeline.delivery import as_json
-from pipeline.settings import Settings, load_settings, settings_from
-from pipeline.store import session
-from pipeline.summary import console, printable, write_json_lines
-from pipeline.summary import write_csv as export_csv
+from pipeline.cli.common import safe
+from pipeline.monitoring.alerts import alerts
+from pipeline.monitoring.delivery import as_json
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings, settings_from
+from pipeline.store.sessions import session
+from pipeline.terminal.exports import write_csv as export_csv
+from pipeline.terminal.exports import write_json_lines
+from pipeline.terminal.printing import console, printable
 
 HOSTILE = (
     "'; DROP TABLE fairness_history; --",

@@ -12,12 +12,14 @@ from stores import DAY, Rows, audit, deliver, in_batch, in_history, random_lists
 from metrics import METRICS
 from pipeline import score
 from pipeline.errors import SettingsError
-from pipeline.history import manifest
-from pipeline.privacy.ids import keyed_hash
-from pipeline.quick import check_files
-from pipeline.run import run_batch, up_to_date
-from pipeline.settings import Settings, settings_from
-from pipeline.store import store_of
+from pipeline.history.manifest import manifest
+from pipeline.privacy.hashed_ids import keyed_hash
+from pipeline.runs.batches import run_batch
+from pipeline.runs.in_memory import check_files
+from pipeline.runs.outcome import up_to_date
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import settings_from
+from pipeline.store.paths import store_of
 
 KEY = "0123456789abcdef-0123456789abcdef"
 IDS = ("list_id", "item_id", "query_id")

@@ -8,7 +8,8 @@ import pytest
 from command import evenrank
 
 from pipeline.errors import SettingsError
-from pipeline.settings import Settings, load_settings, settings_from
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings, settings_from
 
 GOOD = "attributes: [gender]\n"
 LAUGHS = "a: &a [x, x, x]\n" + "".join(

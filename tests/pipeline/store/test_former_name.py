@@ -21,11 +21,12 @@ from stores import in_batch, in_history
 
 from pipeline.errors import SettingsError
 from pipeline.integrity.verify import verify
-from pipeline.privacy.ids import keyed_hash
-from pipeline.publish import publish
-from pipeline.run import run_batch
-from pipeline.settings import Settings, load_settings
-from pipeline.store import store_of
+from pipeline.privacy.hashed_ids import keyed_hash
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings
+from pipeline.store.paths import store_of
 
 KEPT = ROOT / "tests" / "data" / "store_of_rankaudit.tar.gz"
 KEY = "0123456789abcdef-0123456789abcdef"

@@ -11,16 +11,25 @@ from hypothesis import strategies as st
 from rich.console import Console
 from stores import write_settings
 
-from pipeline.alerts import mark
-from pipeline.course_lines import print_course, print_trends, print_watched
-from pipeline.courses import batches_of, courses, last_month, limit_text, month_before, watched
 from pipeline.errors import NoData
-from pipeline.history import labelled
-from pipeline.settings import Settings, Threshold, load_settings
-from pipeline.sparks import ASCII, BLOCKS, columns, glyphs_for, spark
-from pipeline.status_text import STATUS_STYLES, STATUS_SYMBOLS, status_text
-from pipeline.summary import WIDTH
-from schemas.tables import STATUSES
+from pipeline.formatting.looks import STATUS_STYLES, STATUS_SYMBOLS, status_text
+from pipeline.formatting.sparks import ASCII, BLOCKS, columns, glyphs_for, spark
+from pipeline.history.queries import labelled
+from pipeline.history.series import (
+    batches_of,
+    courses,
+    last_month,
+    limit_text,
+    month_before,
+    watched,
+)
+from pipeline.monitoring.alerts import mark
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings
+from pipeline.settings.sections import Threshold
+from pipeline.terminal.printing import WIDTH
+from pipeline.terminal.series import print_course, print_trends, print_watched
+from schemas.scores import STATUSES
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 LIMITS = "thresholds: {EXP.MinMaxRatio: {min: 0.8}}\nslices: [device]\nmetrics: [EXP]\n"

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from pipeline.code_digest import digest, forms
+from pipeline.version.digest import digest, forms
 
 B = """
 def f(x):

@@ -21,8 +21,8 @@ from stores import DAY, LENIENT, Rows, random_lists
 
 import metrics
 from pipeline import version
-from pipeline.code_digest import Form, digest, forms
-from pipeline.code_modules import PACKAGES, Definition
+from pipeline.version.digest import Form, digest, forms
+from pipeline.version.modules import PACKAGES, Definition
 
 Ran = list[tuple[str, int, list[list[str]]]]
 FAMILIES = ["fairness", "quality", "comparison", "top_k", "list_native"]
@@ -180,9 +180,19 @@ def test_whatever_runs_for_a_batch_counts_or_is_left_out_for_a_reason(ran: Ran) 
     assert needed - accounted() == set()
     # Without its modules one by one, the same would be noticed.
     assert {each.module for each in needed} >= {
-        *("pipeline.layouts", "pipeline.headers", "pipeline.settings", "pipeline.readers"),
-        *("pipeline.ingest", "pipeline.measure", "pipeline.scoring", "pipeline.evidence.noise"),
-        *("pipeline.verdicts", "pipeline.results", "metrics.base", "schemas.rules"),
+        *(
+            "pipeline.log.column_mapping",
+            "pipeline.log.headers",
+            "pipeline.settings.audit",
+            "pipeline.log.sources",
+        ),
+        *(
+            "pipeline.log.ingest",
+            "pipeline.counts.count",
+            "pipeline.scores.scoring",
+            "pipeline.scores.evidence.noise_floor",
+        ),
+        *("pipeline.scores.verdicts", "pipeline.scores.digests", "metrics.base", "schemas.rules"),
     }
 
 
@@ -195,8 +205,13 @@ def test_no_module_of_metrics_and_none_that_reads_deliveries_is_left_out() -> No
     behind = {each.module for each in accounted() - set(counted())}
     whole = behind - {each.module for each in counted()}
     assert whole == {
-        *("pipeline.memory", "pipeline.durable", "pipeline.sealing", "pipeline.ledger"),
-        *("metrics", "pipeline.version", "pipeline.code_digest", "pipeline.code_modules"),
+        *(
+            "pipeline.store.memory",
+            "pipeline.store.checkpoints",
+            "pipeline.history.commits",
+            "pipeline.history.ledger",
+        ),
+        *("metrics", "pipeline.version", "pipeline.version.digest", "pipeline.version.modules"),
     }
 
 
@@ -252,7 +267,7 @@ def test_moves_and_aliases_change_nothing(tmp_path: Path) -> None:
         ("Reason", "why.Reason"),
         ("from metrics.reasons import why.Reason", "from metrics import reasons as why"),
     )
-    path = _file(root, "pipeline.layouts")
+    path = _file(root, "pipeline.log.column_mapping")
     kept, moved = path.read_text("utf-8").split("def misspelt", 1)
     path.write_text(f"{kept}\nfrom pipeline.elsewhere import nearly as misspelt\n", "utf-8")
     moved = moved.replace("Layout", "layouts.Layout")
@@ -269,9 +284,9 @@ def test_moves_and_aliases_change_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "old", "new"),
     [
-        ("pipeline.layouts", "cutoff=0.8", "cutoff=0.7"),
-        ("pipeline.layouts", "name not in here.found", "name in here.found"),
-        ("pipeline.stored_counts", "SELECT ", "SELECT DISTINCT "),
+        ("pipeline.log.column_mapping", "cutoff=0.8", "cutoff=0.7"),
+        ("pipeline.log.column_mapping", "name not in here.found", "name in here.found"),
+        ("pipeline.counts.stored_counts", "SELECT ", "SELECT DISTINCT "),
         ("metrics.aggregations", "@dataclass(frozen=True)", "@dataclass"),
     ],
 )
@@ -336,7 +351,7 @@ def test_every_python_makes_the_same_digest(python: str) -> None:
     if shutil.which(python) is None or subprocess.run([python, "-V"], check=False).returncode:
         pytest.skip(f"no {python} here")
     program = (
-        "import sys; from pathlib import Path; from pipeline.code_digest import digest, forms; "
+        "import sys; from pathlib import Path; from pipeline.version.digest import digest, forms; "
         "root, starts, left_out = sys.argv[1:]; "
         "print(digest(forms(Path(root), starts.split(), left_out.split())))"
     )

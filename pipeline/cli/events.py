@@ -1,0 +1,97 @@
+"""What a command that computes batches says meanwhile and at its end, to people and schedulers."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli.common import ended_by_sigterm, explained
+from pipeline.errors import AuditError
+
+if TYPE_CHECKING:
+    from pipeline.runs.outcome import Outcome
+
+
+class Events:
+    """What has happened so far: outcomes of batches, and in the end an exit code.
+
+    ``log``: each is told as a line on stderr, and no text for people is.  ``settings`` are set as
+    soon as they are known.
+    """
+
+    def __init__(self, *, log: bool, quiet: bool) -> None:
+        self.log = log and not quiet
+        self.silent = log or quiet
+        self.settings: Any = None
+        self.outcomes: list[Outcome] = []
+        self.exit_code = 0
+        self._tell: Callable[[str], None] | None = None
+
+    def note(self, text: str) -> None:
+        """Say what is under way: that a store is waited for, or what was not sent."""
+        if self.log:
+            self._line("note", {"message": text})
+            return
+        if self._tell is None:
+            from pipeline.terminal.printing import telling
+
+            self._tell = telling(quiet=self.silent)
+        self._tell(text)
+
+    def above(self, console: Any) -> None:
+        """Print notes on the console of a progress bar from now on."""
+        from pipeline.terminal.printing import printable
+
+        self._tell = lambda text: console.print(printable(text))
+
+    def add(self, outcome: "Outcome") -> None:
+        """A batch is done with."""
+        self.outcomes.append(outcome)
+        if self.log:
+            from pipeline.terminal.log_lines import batch_log_line
+
+            click.echo(batch_log_line(outcome), err=True)
+
+    def ended(self, exit_code: int) -> None:
+        """All batches are done with."""
+        self.exit_code = exit_code
+        if self.log:
+            counts: dict[str, int] = {}
+            for outcome in self.outcomes:
+                counts[outcome.status] = counts.get(outcome.status, 0) + 1
+            self._line("ended", {"exit_code": exit_code, "batches": len(self.outcomes), **counts})
+
+    def _line(self, event: str, values: dict[str, object]) -> None:
+        from pipeline.terminal.log_lines import PROGRAM, log_line
+
+        click.echo(log_line(PROGRAM, event, values), err=True)
+
+
+@contextmanager
+def events(summary: Path | None, *, log: bool, quiet: bool) -> Iterator[Events]:
+    """The events of a command that SIGTERM may end; writes ``summary``, however it ends.
+
+    SettingsError where ``summary`` cannot be written, before anything is done.
+    """
+    told = Events(log=log, quiet=quiet)
+    if summary is None:
+        with ended_by_sigterm():
+            yield told
+        return
+    from pipeline.terminal.run_summary import clear_summary, summary_of, write_summary
+
+    clear_summary(summary)
+    code, error = AuditError.exit_code, None
+    try:
+        with ended_by_sigterm():
+            yield told
+        code = told.exit_code
+    except (Exception, KeyboardInterrupt) as fault:
+        # Of what nobody foresaw the kind is told only: its text may quote data.
+        error, code = explained(fault) or (type(fault).__name__, code)
+        raise
+    finally:
+        document = summary_of(told.settings, told.outcomes, exit_code=code, error=error)
+        write_summary(summary, document)

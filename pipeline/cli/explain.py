@@ -1,0 +1,131 @@
+"""The command explain: why a score moved from one batch to another."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeline.cli.common import CONFIG, JSON, QUIET, reports_errors, settings_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipeline.compare.batches.contributions import Split
+
+_SHOWN = 8
+"""Cells that are shown one by one."""
+
+
+@click.command()
+@click.option("--batch", required=True, help="The batch to explain, as in 2026-01-05.")
+@click.option("--against", help="The batch to compare with [the last done before].")
+@click.option("--score", required=True, help="Label, as in EXP.MinMaxRatio.")
+@click.option("--attribute", help="Attribute [the first].")
+@click.option("--by", multiple=True, help="Slice column, or query; may be repeated [all].")
+@CONFIG
+@JSON
+@QUIET
+@reports_errors
+def explain(
+    batch: str,
+    against: str | None,
+    score: str,
+    attribute: str | None,
+    by: tuple[str, ...],
+    config: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Why a score moved: other requests (mix), or other answers (treatment).
+
+    Mix is which values of a slice column, or which queries, were asked for how often; treatment is
+    what the lists of the same requests show, in which order.  The two add up to the change.
+    """
+    settings = settings_of(config)
+    from pipeline.compare.batches.explain import explain as explained
+    from pipeline.terminal.printing import console, printable
+
+    found = explained(settings, batch, score, against=against, attribute=attribute, by=by)
+    if as_json:
+        click.echo(json.dumps(found.document()))
+        return
+    out = console(quiet=quiet)
+    for line in found.verdict():
+        out.print(printable(line))
+    for way, each in found.splits.items():
+        _print_parts(out, way, each)
+        _print_groups(out, way, each)
+
+
+def _print_parts(out: "Console", way: str, found: "Split") -> None:
+    """The cells that contribute most."""
+    from rich.table import Table
+
+    from pipeline.compare.batches.report import rest_of, signed
+    from pipeline.formatting.numbers import score_text
+    from pipeline.terminal.printing import printable
+
+    out.print(f"\n[bold]By {printable(way)}[/]: what each adds to mix and to treatment")
+    table = Table(box=None, pad_edge=False)
+    table.add_column(printable(way), overflow="fold")
+    for name in ("lists A", "lists B", "score A", "score B", "mix", "treatment"):
+        table.add_column(name, justify="right", no_wrap=True)
+    show = signed(found)
+    lists = [
+        sum(each.lists_before for each in found.parts),
+        sum(each.lists_after for each in found.parts),
+    ]
+    for each in found.parts[:_SHOWN]:
+        shares = (each.lists_before / lists[0], each.lists_after / lists[1])
+        scores = (
+            "-" if value is None else score_text(value, None) for value in (each.before, each.after)
+        )
+        table.add_row(
+            printable(each.cell),
+            *(f"{share:.1%}" if share else "-" for share in shares),
+            *scores,
+            show(each.mix),
+            show(each.treatment),
+        )
+    count, mix, treatment = rest_of(found.parts, _SHOWN)
+    if count:
+        table.add_row(f"{count:,} more", "", "", "", "", show(mix), show(treatment))
+    table.add_row(
+        "all", "", "", "", "", show(found.score.mix), show(found.score.treatment), style="bold"
+    )
+    out.print(table)
+    if min(found.shared_before, found.shared_after) < 1:
+        out.print(
+            f"{found.shared_before:.1%} of the lists of A and {found.shared_after:.1%} of those of "
+            f"B stand in lines of both.\nThe others, of which no other treatment is known, make "
+            f"{show(found.turnover)} of mix."
+        )
+
+
+def _print_groups(out: "Console", way: str, found: "Split") -> None:
+    """The values of the groups behind the score."""
+    from rich.table import Table
+
+    from pipeline.compare.batches.report import Signed
+    from pipeline.formatting.numbers import score_text
+    from pipeline.terminal.printing import printable
+
+    if not found.groups:
+        return
+    show = Signed(
+        *(n for each in found.groups.values() for n in (each.change, each.mix, each.treatment))
+    )
+    table = Table(box=None, pad_edge=False)
+    table.add_column("group", overflow="fold")
+    for name in ("A", "B", "change", "mix", "treatment"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for group, each in found.groups.items():
+        values = (
+            "-" if value is None else score_text(value, None) for value in (each.before, each.after)
+        )
+        table.add_row(
+            printable(group), *values, show(each.change), show(each.mix), show(each.treatment)
+        )
+    out.print()
+    out.print(table)

@@ -1,0 +1,116 @@
+"""The command history: scores of batches, printed, filtered and exported."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.cli.common import CONFIG, FILE, JSON, reports_errors, settings_of
+from pipeline.errors import NoData, SettingsError
+
+_MOST_LINES = 400
+"""Lines of a table that a person may still read."""
+
+
+@click.command()
+@click.option("--batch", "batches", multiple=True, help="Batch; may be repeated.")
+@click.option("--from", "first", help="First batch.")
+@click.option("--to", "last", help="Last batch.")
+@click.option("--slice", "part", help="Slice column, or 'all' for whole batches.")
+@click.option("--attribute", help="Attribute.")
+@click.option("--metric", help="Metric or score label, as in EXP.MinMaxRatio.")
+@click.option("--status", help="ok, breach, insufficient, undefined, gated or not_judged.")
+@click.option("--trend", is_flag=True, help="A line per score: the last month, or --from and --to.")
+@click.option("--format", "form", type=click.Choice(["table", "csv", "jsonl"]), default="table")
+@click.option("--out", type=FILE, help="Write to a file instead of the terminal.")
+@CONFIG
+@JSON
+@reports_errors
+def history(
+    batches: tuple[str, ...],
+    first: str | None,
+    last: str | None,
+    part: str | None,
+    attribute: str | None,
+    metric: str | None,
+    status: str | None,
+    trend: bool,
+    form: str,
+    out: Path | None,
+    config: Path | None,
+    as_json: bool,
+) -> None:
+    """Print, filter and export the fairness history.
+
+    Without a filter: the newest batch as a whole.
+    """
+    settings = settings_of(config)
+    from metrics import METRICS, parse_score
+    from pipeline.history.queries import labelled
+    from pipeline.history.series import last_month
+    from pipeline.terminal import exports
+    from pipeline.terminal.exports import write_csv, write_json_lines
+    from pipeline.terminal.printing import console, print_scores
+    from pipeline.terminal.series import print_course, print_trends
+    from schemas.scores import STATUSES
+
+    conditions = []
+    values: list[Any] = []
+    if status and status not in STATUSES:
+        raise SettingsError(f"--status is one of {', '.join(STATUSES)}, not {status}")
+    if trend:
+        if batches or as_json or form != "table" or out:
+            raise SettingsError(
+                "--trend is for reading, over many batches: use it with --from and --to, and "
+                "without --batch, --format, --out and --json"
+            )
+        if not (part or attribute or metric or status):
+            part = "all"
+        if not (first or last):
+            first = next(iter(last_month(settings)), None)
+    family = [each.name for each in METRICS if each.family.name == metric]
+    if family:
+        metric = None
+    if metric:
+        try:
+            metric = parse_score(metric).label
+        except ValueError as error:
+            raise SettingsError(f"--metric: {error}") from None
+    for condition, value in (
+        ("list_contains(?, batch)", list(batches) or None),
+        ("batch >= ?", first),
+        ("batch <= ?", last),
+        ("slice = ?", part),
+        ("attribute = ?", attribute),
+        ("starts_with(label || '.', ? || '.')", metric),
+        ("list_contains(?, regexp_extract(metric, '^[A-Za-z0-9]+'))", family or None),
+        ("status = ?", None if trend else status),
+    ):
+        if value is not None:
+            conditions.append(condition)
+            values.append(value)
+    if not conditions:
+        newest = "(SELECT max(batch) FROM history.fairness_history)"
+        conditions = [f"batch = {newest}", "slice = 'all'"]
+    rows = labelled(settings, " AND ".join(conditions), values)
+    if not rows:
+        raise NoData("the history has no such scores")
+    if trend:
+        print_trends(console(), settings, rows, status, _MOST_LINES)
+    elif as_json:
+        plain = [{name: exports.plain(value) for name, value in row.items()} for row in rows]
+        click.echo(json.dumps({"scores": plain}))
+    elif form == "table" and out is None:
+        if not (batches or status):
+            print_course(console(), settings, rows)
+        print_scores(console(), rows[:_MOST_LINES])
+        if len(rows) > _MOST_LINES:
+            click.echo(f"and {len(rows) - _MOST_LINES:,} more: narrow it, or --format csv")
+    else:
+        writer = write_json_lines if form == "jsonl" else write_csv
+        try:
+            with click.open_file(str(out) if out else "-", "w", encoding="utf-8") as file:
+                writer(rows, file)
+        except OSError as error:
+            raise SettingsError(f"--out {out}: {error.strerror}") from None

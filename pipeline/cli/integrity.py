@@ -1,0 +1,199 @@
+"""Commands about the store as such: verify, rebuild, backup, restore."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.cli.common import CONFIG, FILE, JSON, QUIET, reports_errors, safe, settings_of
+from pipeline.errors import NoData, StoreDamaged
+
+_DAMAGED = StoreDamaged.exit_code
+
+
+@contextmanager
+def _progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], object]]:
+    """A bar on the error output, for what counts things."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from pipeline.terminal import printing
+
+    console = printing.console(stderr=True, quiet=quiet)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def _verified(found: Any) -> list[str]:
+    """What a look at the store found, in rich markup."""
+    from pipeline.terminal.printing import printable
+
+    lines = [f"  {printable(text)}" for text in found.unfinished]
+    if lines:
+        lines.insert(0, "[yellow]unfinished[/]:")
+    if found.head:
+        lines += [f"ledger   {found.head[0]:,} lines, the last one", f"         {found.head[1]}"]
+    lines.append(
+        f"history  {found.batches:,} batches, {found.revisions:,} results, {found.rows:,} rows"
+    )
+    lines.append(f"files    {found.files:,}, {found.bytes / 1e6:,.1f} MB")
+    if found.problems:
+        lines.append(f"[red]{len(found.problems):,} wrong[/]; nothing was changed")
+    else:
+        lines.append("[green]nothing is lost, torn or changed[/]")
+    return lines
+
+
+def _recomputed(found: Any) -> list[str]:
+    """What computing a batch again gave, in rich markup."""
+    from pipeline.terminal.printing import printable
+
+    made_of = "rows" if found.from_rows else "counts; its rows were removed"
+    how = "[green]the same bits[/]" if found.same else "[red]differs[/]"
+    lines = [f"{printable(found.batch):<12} {how}, from {made_of}"]
+    return lines + [f"  {printable(text)}" for text in found.differences]
+
+
+@click.command()
+@click.option("--expect", metavar="HASH", help="A line that the ledger must hold, noted before.")
+@click.option("--recompute", is_flag=True, help="Compute the numbers of --batch again as well.")
+@click.option("--batch", "batches", multiple=True, help="Batch to compute again [all].")
+@CONFIG
+@JSON
+@QUIET
+@reports_errors
+def verify(
+    expect: str | None,
+    recompute: bool,
+    batches: tuple[str, ...],
+    config: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Read the whole store, and tell what is lost, torn or changed.
+
+    Writes nothing.  Exit code 1 where anything is wrong.
+    """
+    settings = settings_of(config)
+    from pipeline.integrity.recompute import recompute as computed_again
+    from pipeline.integrity.verify import verify as look
+    from pipeline.store.paths import store_of
+    from pipeline.terminal.printing import console
+
+    if batches and not recompute:
+        raise click.UsageError("--batch goes with --recompute")
+    if not store_of(settings).root.exists():
+        raise NoData(f"{store_of(settings).root}: there is no store yet")
+    out = console(quiet=quiet)
+    with _progress("files", quiet=quiet) as progress:
+        found = look(settings, expect=expect, progress=progress)
+    again = []
+    if recompute:
+        with _progress("batches", quiet=quiet) as progress:
+            for each in computed_again(settings, batches, progress):
+                again.append(each)
+                for line in _recomputed(each):
+                    out.print(line)
+    for text in found.problems:
+        click.echo(f"evenrank: {safe(text)}", err=True)
+    for line in _verified(found):
+        out.print(line)
+    wrong = bool(found.problems) or any(not each.same for each in again)
+    if as_json:
+        document: dict[str, Any] = {**found.__dict__, "ok": not wrong}
+        if recompute:
+            document["recomputed"] = [each.__dict__ for each in again]
+        click.echo(json.dumps(document))
+    sys.exit(_DAMAGED if wrong else 0)
+
+
+@click.command()
+@CONFIG
+@JSON
+@QUIET
+@reports_errors
+def rebuild(config: Path | None, as_json: bool, quiet: bool) -> None:
+    """Make the history again from the batch files and the ledger.
+
+    The former history is kept under another name.  Exit code 1 where a batch could not be taken
+    over.
+    """
+    settings = settings_of(config)
+    from pipeline.integrity.rebuild import rebuild as make
+    from pipeline.monitoring.assess import assess
+    from pipeline.publish.page.fresh import show
+    from pipeline.terminal.printing import console, printable, telling
+
+    tell = telling(quiet=quiet)
+    with _progress("batches", quiet=quiet) as progress:
+        made = make(settings, progress=progress, waiting=tell)
+    assess(settings, made.batches, waiting=tell)
+    show(settings, tell)
+    out = console(quiet=quiet)
+    out.print(f"{len(made.batches):,} batches, {made.superseded:,} superseded results taken over")
+    for path in made.aside:
+        out.print(printable(f"put aside: {path}"))
+    for text in made.lost:
+        out.print(printable(f"lost with the former history: {text}"))
+    for text in made.left_out:
+        click.echo(f"evenrank: left out: {safe(text)}", err=True)
+    if as_json:
+        document = {**made.__dict__, "aside": [str(path) for path in made.aside]}
+        click.echo(json.dumps(document))
+    sys.exit(_DAMAGED if made.left_out else 0)
+
+
+@click.command()
+@click.argument("folder", type=FILE)
+@CONFIG
+@JSON
+@QUIET
+@reports_errors
+def backup(folder: Path, config: Path | None, as_json: bool, quiet: bool) -> None:
+    """Copy the store to the new folder FOLDER, also while runs go on.
+
+    Only what the ledger vouches for is copied.
+    """
+    settings = settings_of(config)
+    from pipeline.integrity.backup import backup as copy
+    from pipeline.terminal.printing import console, printable, telling
+
+    with _progress("files", quiet=quiet) as progress:
+        made = copy(settings, folder, progress=progress, waiting=telling(quiet=quiet))
+    text = f"{made.path}: {made.files:,} files, {made.bytes / 1e6:,.1f} MB, line {made.line:,}"
+    console(quiet=quiet).print(printable(text))
+    if as_json:
+        click.echo(json.dumps(made.__dict__))
+
+
+@click.command()
+@click.argument("folder", type=FILE)
+@click.option("--replace", is_flag=True, help="Put aside what the store holds.")
+@CONFIG
+@QUIET
+@reports_errors
+def restore(folder: Path, replace: bool, config: Path | None, quiet: bool) -> None:
+    """Put the backup in FOLDER in the place of the store, and publish it."""
+    settings = settings_of(config)
+    from pipeline.integrity.backup import restore as put_back
+    from pipeline.publish.page.fresh import show
+    from pipeline.terminal.printing import console, printable, telling
+
+    tell = telling(quiet=quiet)
+    aside = put_back(settings, folder, replace=replace, waiting=tell)
+    show(settings, tell)
+    out = console(quiet=quiet)
+    if aside:
+        out.print(printable(f"put aside: {aside}"))
+    out.print("restored; `evenrank verify` looks at all of it")

@@ -1,0 +1,286 @@
+"""Commands that fill the store: run, backfill."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.cli.common import CONFIG, DAY, FILE, JSON, QUIET, reports_errors, safe, settings_of
+from pipeline.cli.events import Events, events
+from pipeline.errors import AuditError, DataRefused, GateFailed, NoData, SettingsError, StoreBusy
+
+_NOTIFY = "Send new alerts, as `notify` in the settings says"
+
+
+def _work(notify: bool, notify_help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Options of the commands that compute batches."""
+    options = (
+        CONFIG,
+        click.option("--force", is_flag=True, help="Compute again although nothing changed."),
+        click.option(
+            "--from-counts", is_flag=True, help="Score stored counts again; read no logs."
+        ),
+        click.option(
+            "--fail-on",
+            type=click.Choice(["breach", "shift", "gate"]),
+            multiple=True,
+            help="Exit 5 on breaches, shifts, failed gates; may be repeated.",
+        ),
+        click.option(
+            "--require-data", is_flag=True, help="Exit 1 where a batch has no data, to try again."
+        ),
+        click.option("--notify/--no-notify", default=notify, help=f"{_NOTIFY} [{notify_help}]."),
+        click.option(
+            "--summary",
+            type=FILE,
+            envvar="EVENRANK_SUMMARY",
+            help="Write the end as JSON to this file, however it ends.",
+        ),
+        click.option("--log", is_flag=True, help="One line per event, on stderr; no tables."),
+        JSON,
+        QUIET,
+        reports_errors,
+    )
+
+    def declare(function: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return declare
+
+
+def _noticed(settings: Any, batches: list[str]) -> dict[str, int]:
+    """How many findings of each kind that --fail-on knows there are in ``batches``."""
+    from pipeline.history.queries import verdicts
+    from pipeline.monitoring.alerts import alerts, gated_batches
+
+    seen = alerts(settings, batches=batches)
+    return {
+        "breach": verdicts(settings, batches).get("breach", 0),
+        "shift": sum(row["kind"] == "shift" for row in seen),
+        "gate": len(gated_batches(settings, batches)),
+    }
+
+
+def gravest(
+    outcomes: Iterable[Any],
+    found: dict[str, int],
+    *,
+    fail_on: tuple[str, ...],
+    require_data: bool,
+) -> int:
+    """The exit code of some batches: the gravest first."""
+    codes = {outcome.exit_code for outcome in outcomes}
+    if require_data and NoData.exit_code in codes:
+        codes.add(AuditError.exit_code)
+    for error in (AuditError, StoreBusy, SettingsError, DataRefused):
+        if error.exit_code in codes:
+            return error.exit_code
+    if any(found[kind] for kind in fail_on):
+        return GateFailed.exit_code
+    # Batches without logs are gaps that the history shows; they do not fail the others.
+    return NoData.exit_code if NoData.exit_code in codes and 0 not in codes else 0
+
+
+def _outcome(outcome: Any) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in outcome.__dict__.items()
+        if name not in ("rules", "assessed", "exit_code")
+    } | {"rules": {rule.rule: rule.rows for rule in outcome.rules}}
+
+
+@click.command()
+@click.option(
+    "--batch",
+    "said",
+    required=True,
+    multiple=True,
+    help="The batch, as in 2026-01-05, or a moment of its day; may be repeated.",
+)
+@_work(notify=True, notify_help="yes, for the newest batch")
+def run(
+    said: tuple[str, ...],
+    config: Path | None,
+    force: bool,
+    from_counts: bool,
+    fail_on: tuple[str, ...],
+    require_data: bool,
+    notify: bool,
+    summary: Path | None,
+    log: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Audit one batch: ingest, measure, score, merge, assess, publish.
+
+    Several are computed in turn, and assessed and published once, at the end.
+    """
+    with events(summary, log=log, quiet=quiet) as told:
+        settings = told.settings = settings_of(config)
+        from pipeline.settings.batch_keys import batch_keys
+
+        batches = batch_keys(said, settings)
+        ends = {"fail_on": fail_on, "require_data": require_data}
+        work = {"force": force, "from_counts": from_counts}
+        if len(batches) == 1:
+            _one(told, settings, batches[0], ends, as_json=as_json, notify=notify, **work)
+        else:
+            _many(
+                told,
+                settings,
+                batches,
+                ends,
+                as_json=as_json,
+                notify="newest" if notify else "none",
+                **work,
+            )
+    sys.exit(told.exit_code)
+
+
+def _one(
+    told: Events,
+    settings: Any,
+    batch: str,
+    ends: dict[str, Any],
+    *,
+    notify: bool,
+    as_json: bool,
+    **work: bool,
+) -> None:
+    """Audit one batch, and show all that there is to see in it."""
+    from pipeline.history.forget import forget_rows
+    from pipeline.history.manifest import newest_batch
+    from pipeline.history.queries import breaches, verdicts
+    from pipeline.history.series import last_month
+    from pipeline.monitoring.alerts import alerts
+    from pipeline.monitoring.delivery import deliver
+    from pipeline.publish.copy import publish_changes
+    from pipeline.publish.page.fresh import renew_report
+    from pipeline.runs.batches import run_batch
+    from pipeline.terminal.alerts import print_alerts
+    from pipeline.terminal.closing import untold_lines
+    from pipeline.terminal.printing import batch_line, console, details, print_scores
+    from pipeline.terminal.series import print_watched
+
+    out = console(quiet=told.silent)
+    outcome = run_batch(settings, batch, notify=notify, waiting=told.note, **work)
+    told.add(outcome)
+    forget_rows(settings, told.note)
+    publish_changes(settings, told.note)
+    if notify and batch == newest_batch(settings) and deliver(settings, told.note):
+        publish_changes(settings, told.note)
+    found = breaches(settings, [batch])
+    if outcome.status in ("no_data", "refused", "failed"):
+        if not told.log:
+            click.echo(f"evenrank: {safe(f'{batch}: {outcome.message}')}", err=True)
+    elif not told.silent:
+        out.print(batch_line(outcome))
+        for line in details(outcome):
+            out.print(line)
+        for line in untold_lines(verdicts(settings, [batch])):
+            out.print(f"  {line}")
+        if found:
+            out.print()
+            print_scores(out, found, "Beyond their thresholds")
+        print_watched(out, settings, last_month(settings, batch))
+        print_alerts(out, alerts(settings, batches=[batch]), "Alerts seen in the batch")
+    renew_report(settings, told.note)
+    told.ended(gravest([outcome], _noticed(settings, [batch]), **ends))
+    if as_json:
+        click.echo(json.dumps({**_outcome(outcome), "breaches": len(found)}))
+
+
+def _many(
+    told: Events,
+    settings: Any,
+    batches: Sequence[str],
+    ends: dict[str, Any],
+    *,
+    as_json: bool,
+    **work: Any,
+) -> None:
+    """Audit many batches: a line for each, and at the end what stands out."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from pipeline.publish.page.fresh import renew_report
+    from pipeline.runs.batches import backfill as run_backfill
+    from pipeline.terminal.closing import closing
+    from pipeline.terminal.printing import batch_line, console, details, later_lines
+
+    out = console(quiet=told.silent)
+    assessed: list[Any] = []
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console(stderr=True, quiet=told.silent),
+        transient=True,
+    ) as progress:
+        task = progress.add_task("batches", total=len(batches))
+        told.above(progress.console)
+        for outcome in run_backfill(
+            settings, batches, waiting=told.note, assessed=assessed.append, **work
+        ):
+            told.add(outcome)
+            out.print(batch_line(outcome))
+            for line in details(outcome):
+                out.print(line)
+            progress.advance(task)
+    later = [batch for found in assessed for batch in found.later]
+    renew_report(settings, told.note)
+    if not told.silent:
+        for line in later_lines(later):
+            out.print(line)
+        closing(settings, told.outcomes)
+    noticed = _noticed(settings, list(batches))
+    told.ended(gravest(told.outcomes, noticed, **ends))
+    if as_json:
+        document = {"batches": [_outcome(each) for each in told.outcomes], "later": later}
+        click.echo(json.dumps({**document, "breaches": noticed["breach"]}))
+
+
+@click.command()
+@click.option("--from", "first", type=DAY, required=True, help="First day.")
+@click.option("--to", "last", type=DAY, required=True, help="Last day.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=1, help="Batches at once [1].")
+@_work(notify=False, notify_help="no")
+def backfill(
+    first: datetime,
+    last: datetime,
+    jobs: int,
+    config: Path | None,
+    force: bool,
+    from_counts: bool,
+    fail_on: tuple[str, ...],
+    require_data: bool,
+    notify: bool,
+    summary: Path | None,
+    log: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Audit many days; finished ones are skipped, so it can be interrupted."""
+    with events(summary, log=log, quiet=quiet) as told:
+        settings = told.settings = settings_of(config)
+        from pipeline.settings.batch_keys import days
+
+        if last < first:
+            raise SettingsError(f"--to {last:%Y-%m-%d} lies before --from {first:%Y-%m-%d}")
+        _many(
+            told,
+            settings,
+            days(first.date(), last.date()),
+            {"fail_on": fail_on, "require_data": require_data},
+            jobs=jobs,
+            force=force,
+            from_counts=from_counts,
+            notify="all" if notify else "none",
+            as_json=as_json,
+        )
+    sys.exit(told.exit_code)

@@ -1,0 +1,198 @@
+"""Counts of the cells that a batch falls into: values of a slice column, or queries."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import duckdb
+import numpy as np
+import pyarrow
+
+from metrics import UNIT, WHOLE, Counts, Measure, RankHistogram
+from pipeline.compare.batches.decomposition import Cells
+from pipeline.counts.sql import histogram_sums
+from pipeline.counts.stored_counts import StoredCounts
+from pipeline.errors import AuditError, NoData
+from pipeline.history.manifest import Manifest
+from pipeline.history.opening import HISTORY_DATABASE, open_history
+from pipeline.log.values import group_of
+from pipeline.log.whole_lists import run_starts
+from pipeline.settings.audit import Settings
+from pipeline.settings.labels import JOIN
+from pipeline.store.batch_files import DATABASE, opened
+from pipeline.store.paths import store_of
+from pipeline.store.sessions import attach, first_line, working
+
+MOST_QUERIES = 2000
+"""Queries that are cells of their own, those with most lists; others share 256 cells."""
+
+_LISTS = "SELECT query_id, count(DISTINCT list_id) AS lists FROM {}.ranking_log GROUP BY query_id"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The counts of one batch of the store."""
+
+    batch: str
+    counts: StoredCounts
+
+    def whole(self, settings: Settings, measure: Measure, attribute: str) -> Counts:
+        """Counts of the whole batch."""
+        return self.part((WHOLE, WHOLE), settings, measure, attribute)
+
+    def part(
+        self, part: tuple[str, str], settings: Settings, measure: Measure, attribute: str
+    ) -> Counts:
+        """Counts of a slice."""
+        return self.counts.counts(part, attribute, expected=measure.expects, settings=settings)
+
+
+def stored(settings: Settings, batch: str, known: Manifest) -> Stored:
+    """The counts of a batch, from its own file, or from the history where that is gone.
+
+    NoData where the store has none; AuditError where they were made under other settings.
+    """
+    row = known.get(batch)
+    path = store_of(settings).batch(batch)
+    if row is None or not row["revision"]:
+        raise NoData(f"{batch}: nothing is stored of this batch; run it first")
+    if row["rows_hash"] != settings.rows_hash:
+        raise AuditError(
+            f"{batch}: its rows were counted under other settings (columns, ranks, attributes, "
+            "slices, rejects, relevant_from or what is missing); run it again from its logs"
+        )
+    try:
+        if path.exists():
+            with opened(settings, path, read_only=True) as connection:
+                return Stored(batch, StoredCounts(connection, DATABASE))
+        with open_history(settings, read_only=True) as connection:
+            return Stored(batch, StoredCounts(connection, HISTORY_DATABASE, batch))
+    except duckdb.Error as error:
+        raise AuditError(
+            f"{batch}: its counts cannot be read ({first_line(error)}); run the batch again"
+        ) from None
+
+
+def slice_cells(
+    settings: Settings, measure: Measure, attribute: str, column: str, a: Stored, b: Stored
+) -> Cells:
+    """The values of a slice column, and the counts of each in two batches."""
+    values = {
+        value: None
+        for side in (a, b)
+        for name, value in sorted(side.counts.slices)
+        if name == column
+    }
+
+    def of(side: Stored, value: str) -> Counts | None:
+        if (column, value) not in side.counts.slices:
+            return None
+        return side.part((column, value), settings, measure, attribute)
+
+    return {value: (of(a, value), of(b, value)) for value in sorted(values)}
+
+
+def query_cells(
+    settings: Settings, attribute: str, a: tuple[str, Counts], b: tuple[str, Counts]
+) -> Cells:
+    """The queries of two batches, each named with its counts, and the rank histograms of each.
+
+    Queries beyond the most frequent are pooled by a hash of their name.  The cells hold no pairs,
+    prefixes, items or sums over lists.  NoData where a batch keeps no rows.
+    """
+    pieces = next(each for each in settings.attributes if JOIN.join(each) == attribute)
+    with _both(settings, a[0], b[0]) as connection:
+        connection.execute(
+            "CREATE TEMP TABLE cells AS SELECT query_id, CASE WHEN place <= ? THEN query_id "
+            "ELSE 'pooled ' || left(md5(query_id), 2) END AS cell FROM "
+            "(SELECT query_id, row_number() OVER (ORDER BY sum(lists) DESC, query_id) AS place "
+            f"FROM ({_LISTS.format('a')} UNION ALL {_LISTS.format('b')}) GROUP BY query_id)",
+            [MOST_QUERIES],
+        )
+        sides = [
+            _cells_of(connection, settings, name, group_of(pieces), whole)
+            for name, (_, whole) in (("a", a), ("b", b))
+        ]
+    names = sorted({*sides[0], *sides[1]})
+    return {name: (sides[0].get(name), sides[1].get(name)) for name in names}
+
+
+@contextmanager
+def _both(settings: Settings, a: str, b: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A session with the files of two batches attached as ``a`` and ``b``."""
+    paths = {name: store_of(settings).batch(batch) for name, batch in (("a", a), ("b", b))}
+    missing = [
+        batch for batch, path in zip((a, b), paths.values(), strict=True) if not path.exists()
+    ]
+    if missing:
+        raise _without_rows(missing)
+    with working(settings, [path.parent for path in paths.values()]) as connection:
+        for name, path in paths.items():
+            attach(connection, path, name, read_only=True, patience=settings.busy_seconds)
+        empty = [batch for name, batch in (("a", a), ("b", b)) if not _has_rows(connection, name)]
+        if empty:
+            raise _without_rows(empty)
+        yield connection
+
+
+def _without_rows(batches: list[str]) -> NoData:
+    return NoData(f"{' and '.join(batches)} keeps no rows; split by a slice column instead")
+
+
+def _has_rows(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
+    tables = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() "
+        "WHERE database_name = ? AND table_name = 'log_entries'",
+        [database],
+    ).fetchall()
+    if tables == [(0,)]:
+        return False
+    return bool(connection.execute(f"SELECT 1 FROM {database}.log_entries LIMIT 1").fetchall())
+
+
+def _cells_of(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    database: str,
+    group: str,
+    whole: Counts,
+) -> dict[str, Counts]:
+    """The rank histogram of each cell of one batch."""
+    lists = dict(
+        connection.execute(
+            f"SELECT cell, count(DISTINCT list_id) FROM {database}.ranking_log "
+            "JOIN cells USING (query_id) GROUP BY cell"
+        ).fetchall()
+    )
+    found = connection.sql(
+        f"SELECT *, relevance_sum::DOUBLE / {float(UNIT)!r} AS relevance, "
+        f"click_sum::DOUBLE / {float(UNIT)!r} AS click FROM "
+        f"(SELECT cell, {group} AS group_value, rank, {histogram_sums(settings)} "
+        f"FROM {database}.ranking_log JOIN cells USING (query_id) GROUP BY ALL) "
+        "ORDER BY cell, group_value, rank"
+    ).to_arrow_table()
+    names = found["cell"].to_numpy()
+    starts = run_starts(names)
+    ends = np.append(starts[1:], len(names))
+    code = {name: at for at, name in enumerate(whole.groups)}
+    return {
+        str(names[start]): replace(
+            whole,
+            lists=lists[names[start]],
+            ranks=_histogram(found.slice(start, end - start), code),
+            pairs=None,
+            prefixes=None,
+            items=None,
+            known_rows={},
+            list_sums={},
+        )
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    }
+
+
+def _histogram(rows: pyarrow.Table, code: dict[str, int]) -> RankHistogram:
+    columns = ("rank", "rows", "judged", "relevant", "relevance", "click_known", "click")
+    group = np.array([code[name] for name in rows["group_value"].to_pylist()], dtype=np.int64)
+    # Names are in the order of groups, but a session may sort texts by other rules.
+    order = np.argsort(group, kind="stable")
+    return RankHistogram(group[order], *(rows[name].to_numpy()[order] for name in columns))

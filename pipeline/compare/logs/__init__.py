@@ -1,0 +1,1 @@
+"""Two logs of the same queries beside each other."""

@@ -1,0 +1,74 @@
+"""Sums by bucket of queries, of numbers that come a few thousand lists at a time."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from metrics.weights import FloatArray, IntArray
+from schemas.counts import BUCKETS
+
+Key = TypeVar("Key", bound=Hashable)
+
+_COARSE, _FINE = 2.0**20, 2.0**50
+"""What numbers are multiples of, in two pieces that add up exactly as doubles: in one bucket,
+sums below 2^33 of less than 2^23 numbers do not depend on the order of adding."""
+_WAITING = 50_000
+"""Sums that may wait to be added together, beside twice those that there are."""
+
+
+@dataclass
+class BucketTotals(Generic[Key]):
+    """Sums of values and weights for each key and bucket."""
+
+    _numbers: dict[Key, int] = field(default_factory=dict)
+    _held: list[tuple[IntArray, FloatArray]] = field(default_factory=list)
+    _most: int = _WAITING
+
+    def add(
+        self,
+        keys: Sequence[Key],
+        code: IntArray,
+        bucket: IntArray,
+        value: FloatArray,
+        weight: FloatArray,
+    ) -> None:
+        """Add numbers: ``code`` indexes ``keys``; all arrays have one entry per number."""
+        known = np.array([self._numbers.setdefault(key, len(self._numbers)) for key in keys])
+        if len(code):
+            pieces = np.concatenate([_pieces(value), _pieces(weight)])
+            self._held.append(_added(known[code] * BUCKETS + bucket, pieces))
+            if sum(len(cell) for cell, _ in self._held) > self._most:
+                self._held = [self._together()]
+                self._most = 2 * len(self._held[0][0]) + _WAITING
+
+    def _together(self) -> tuple[IntArray, FloatArray]:
+        cells, sums = zip(*self._held, strict=True)
+        return _added(np.concatenate(cells), np.concatenate(sums, axis=1))
+
+    def totals(self) -> Iterator[tuple[Key, IntArray, FloatArray, FloatArray]]:
+        """Each key with its buckets, ascending, and their sums of values and of weights."""
+        if not self._held:
+            return
+        cells, sums = self._together()
+        edges = np.searchsorted(cells, np.arange(len(self._numbers) + 1) * BUCKETS)
+        for key, number in self._numbers.items():
+            here = slice(edges[number], edges[number + 1])
+            if here.start < here.stop:
+                coarse, fine = sums[0::2, here], sums[1::2, here]
+                value, weight = coarse / _COARSE + fine / _FINE
+                yield key, cells[here] % BUCKETS, value, weight
+
+
+def _pieces(numbers: FloatArray) -> FloatArray:
+    """Whole numbers of 1 / _COARSE, and of 1 / _FINE for the rest; shape (2, numbers)."""
+    coarse = np.trunc(numbers * _COARSE)
+    return np.stack([coarse, np.rint((numbers - coarse / _COARSE) * _FINE)])
+
+
+def _added(cell: IntArray, numbers: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Sums of each row of ``numbers`` by cell, and the cells there are, ascending."""
+    found, place = np.unique(cell, return_inverse=True)
+    sums = [np.bincount(place, weights=each, minlength=len(found)) for each in numbers]
+    return found, np.stack(sums)

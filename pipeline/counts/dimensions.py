@@ -1,0 +1,210 @@
+"""What rows are counted under: their list's slices and bucket, their cell's groups."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metrics import WHOLE
+from metrics.weights import IntArray
+from pipeline.counts.sql import Counting, bucket_of
+from pipeline.errors import AuditError
+from pipeline.log.values import group_of
+from pipeline.settings.labels import JOIN
+from schemas.columns import internal, literal
+from schemas.counts import BUCKETS
+
+KNOWN = ("relevance", "click", "reference_rank", "propensity", "predicted_click")
+"""Columns that a row may lack."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of an attribute by name, and the group of each cell, shape (cells,)."""
+
+    names: tuple[str, ...]
+    code: IntArray
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A batch's lists, slices and groups, by number.
+
+    A *part* is a combination of slice values.  ``bucket``, ``part`` and ``query`` have one entry
+    per list, buckets below ``buckets``; ``query`` is None where no two lists share one.  ``values``
+    are slices with a value, the whole batch first; ``codes`` says which a part belongs to, shape
+    (slices + 1, parts).  ``known`` counts the rows that have each of KNOWN.
+    """
+
+    rows: int
+    lists: int
+    deepest_rank: int
+    longest: int
+    known: Mapping[str, int]
+    buckets: int
+    bucket: IntArray
+    part: IntArray
+    query: IntArray | None
+    values: tuple[tuple[str, str], ...]
+    codes: IntArray
+    cells: int
+    groups: Mapping[str, Groups]
+
+    @property
+    def parts(self) -> int:
+        """Combinations of slice values."""
+        return int(self.codes.shape[1])
+
+    @property
+    def queries(self) -> int:
+        """Queries of the batch."""
+        return self.lists if self.query is None else int(self.query.max(initial=-1)) + 1
+
+
+def survey(counting: Counting) -> Ground:
+    """Look a batch over before its rows are counted.
+
+    Leaves the session tables ``parts`` (part and its slices, under internal names),
+    ``slice_values`` (code, slice, slice_value) and ``group_names`` (attribute, code, group_value).
+    AuditError where the batch file has no rows in the layout that is read.
+    """
+    _check_layout(counting)
+    database = counting.database
+    known = ", ".join(f"count({name})" for name in KNOWN)
+    rows, rank, position, *counts = counting.connection.execute(
+        f"SELECT count(*), max(rank), max(position), {known} FROM {database}.log_rows"
+    ).fetchall()[0]
+    codes, values = _slices(counting)
+    found = _of_lists(counting)
+    return Ground(
+        rows=rows,
+        lists=len(found["bucket"]),
+        deepest_rank=int(rank or 0),
+        longest=int(position or 0),
+        known=dict(zip(KNOWN, counts, strict=True)),
+        buckets=BUCKETS if counting.evidence else 1,
+        bucket=found["bucket"],
+        part=found["part"],
+        query=found.get("query"),
+        values=values,
+        codes=codes,
+        cells=_count(counting, "log_cells"),
+        groups=_groups(counting),
+    )
+
+
+def _check_layout(counting: Counting) -> None:
+    there = counting.connection.execute(
+        "SELECT 1 FROM information_schema.tables "
+        "WHERE table_catalog = ? AND table_name = 'log_lists'",
+        [counting.name],
+    ).fetchall()
+    if not there:
+        raise AuditError(
+            "the batch file has no rows in the layout of this version; "
+            "run the batch again from its logs"
+        )
+
+
+def _count(counting: Counting, table: str) -> int:
+    found = counting.connection.execute(f"SELECT count(*) FROM {counting.database}.{table}")
+    return int(found.fetchall()[0][0])
+
+
+def _slices(counting: Counting) -> tuple[IntArray, tuple[tuple[str, str], ...]]:
+    """Numbers of slice values by part, and what they mean."""
+    names = counting.settings.slices
+    said = "".join(f", {internal(name)}" for name in names)
+    distinct = f"SELECT DISTINCT {said[2:]} FROM {counting.database}.log_lists"
+    counting.connection.execute(
+        "CREATE OR REPLACE TEMP TABLE parts AS "
+        + (
+            f"SELECT (row_number() OVER (ORDER BY {said[2:]}) - 1)::INTEGER AS part{said} "
+            f"FROM ({distinct})"
+            if names
+            else "SELECT 0::INTEGER AS part"
+        )
+    )
+    each = [f"SELECT 0 AS place, {literal(WHOLE)} AS slice, {literal(WHOLE)} AS slice_value"]
+    each += [
+        f"SELECT DISTINCT {place}, {literal(name)}, {internal(name)} FROM parts"
+        for place, name in enumerate(names, start=1)
+    ]
+    counting.connection.execute(
+        "CREATE OR REPLACE TEMP TABLE slice_values AS SELECT "
+        "(row_number() OVER (ORDER BY place, slice_value) - 1)::INTEGER AS code, slice, "
+        f"slice_value FROM ({' UNION ALL '.join(each)})"
+    )
+    codes = ", ".join(
+        f"(SELECT code FROM slice_values WHERE slice = {literal(name)} "
+        f"AND slice_value = {internal(name)})"
+        for name in names
+    )
+    rows = counting.connection.execute(
+        f"SELECT 0{codes and ', ' + codes} FROM parts ORDER BY part"
+    ).fetchall()
+    values = counting.connection.execute(
+        "SELECT slice, slice_value FROM slice_values ORDER BY code"
+    ).fetchall()
+    table = np.array(rows, dtype=np.int64).reshape(-1, len(names) + 1)
+    return table.T, tuple(values)
+
+
+def _of_lists(counting: Counting) -> dict[str, Any]:
+    """Bucket and part of each list, and its query where queries repeat."""
+    log_lists = f"{counting.database}.log_lists"
+    bucket = bucket_of("query_id") if counting.evidence else "0"
+    columns, joins = [f"{bucket} AS bucket"], ""
+    if counting.settings.slices:
+        columns.append("part")
+        joins += f" JOIN parts USING ({', '.join(map(internal, counting.settings.slices))})"
+    if _queries_repeat(counting):
+        columns.append("query")
+        joins += (
+            " JOIN (SELECT query_id, (row_number() OVER () - 1)::INTEGER AS query "
+            f"FROM (SELECT DISTINCT query_id FROM {log_lists})) USING (query_id)"
+        )
+    table = counting.connection.sql(
+        f"SELECT list, {', '.join(columns)} FROM {log_lists}{joins}"
+    ).to_arrow_table()
+    number = table["list"].to_numpy()
+    found = {"part": np.zeros(len(number), dtype=np.int32)}
+    for name in table.column_names[1:]:
+        found[name] = np.empty(len(number), dtype=np.int32)
+        found[name][number] = table[name].to_numpy()
+    return found
+
+
+def _queries_repeat(counting: Counting) -> bool:
+    """Whether two lists have a query in common; a log without queries is quickly told."""
+    for condition in (
+        "count(*) FILTER (query_id <> list_id) > 0",
+        "count(DISTINCT query_id) < count(*)",
+    ):
+        query = f"SELECT {condition} FROM {counting.database}.log_lists"
+        if not counting.connection.execute(query).fetchall()[0][0]:
+            return False
+    return True
+
+
+def _groups(counting: Counting) -> dict[str, Groups]:
+    counting.connection.execute(
+        "CREATE OR REPLACE TEMP TABLE group_names "
+        "(attribute VARCHAR, code INTEGER, group_value VARCHAR)"
+    )
+    found = {}
+    for attribute in counting.settings.attributes:
+        name, group = JOIN.join(attribute), group_of(attribute, internal)
+        cells = counting.connection.execute(
+            f"SELECT {group} FROM {counting.database}.log_cells ORDER BY cell"
+        ).fetchall()
+        names = tuple(sorted({value for (value,) in cells}))
+        code = {value: number for number, value in enumerate(names)}
+        found[name] = Groups(names, np.array([code[value] for (value,) in cells], dtype=np.int64))
+        counting.connection.execute(
+            "INSERT INTO group_names SELECT $name, generate_subscripts($names, 1) - 1, "
+            "unnest($names::VARCHAR[])",
+            {"name": name, "names": list(names)},
+        )
+    return found

@@ -1,0 +1,174 @@
+"""What groups within lists add up to, by slice and group: pairs, prefixes, queries and mixes.
+
+Three session tables come of it, for one attribute:
+
+- ``group_sums`` by slice, group and bucket: what pair_stats, prefix_stats and bucket_sums add up,
+- ``group_queries`` by slice and group: queries with a list that holds the group,
+- ``mixes`` by slice, group, length and own: lists.
+
+Each is a table of counters where they fit in memory.  Where they do not, groups of lists are
+written to the session as ``list_groups`` and a number, and a statement counts them.
+"""
+
+import numpy as np
+import pyarrow
+
+from metrics.weights import IntArray
+from pipeline.counts.dimensions import Ground
+from pipeline.counts.exact_sums import halves, joined
+from pipeline.counts.list_groups import ListGroups
+from pipeline.counts.sql import Counting
+from pipeline.log.row_chunks import RowChunk
+from schemas.columns import literal
+
+MOST_COUNTERS = 4_000_000
+"""Counters of one kind that are held; most take no memory before they are used."""
+MOST_SEEN = 100_000_000
+"""Bytes that say which queries have been seen with which group."""
+_COUNTED = ("lists", "pair_lists", "pairs", "won")
+_SCALED = ("won_share", "entropy", "share", "divergence")
+_WRITTEN = ("own", "length", "pairs", "won", *_SCALED)
+
+
+class GroupSums:
+    """Counters of one attribute."""
+
+    def __init__(self, counting: Counting, ground: Ground, attribute: str) -> None:
+        self._counting, self._ground, self._attribute = counting, ground, attribute
+        self._groups = len(ground.groups[attribute].names)
+        self._wide = ground.longest + 1
+        self._rows = f"list_groups_{list(ground.groups).index(attribute)}"
+        keys = len(ground.values) * self._groups
+        triangle = self._wide * (self._wide + 1) // 2
+        self._sums = self._mixes = self._seen = None
+        if keys * ground.buckets <= MOST_COUNTERS:
+            names = (*_COUNTED, *(f"{name}_{half}" for name in _SCALED for half in _ENDS))
+            self._sums = {name: np.zeros(keys * ground.buckets, dtype=np.int64) for name in names}
+        if keys * triangle <= MOST_COUNTERS:
+            self._mixes = np.zeros(keys * triangle, dtype=np.int64)
+        if ground.query is not None and keys * ground.queries <= MOST_SEEN:
+            self._seen = np.zeros((keys, ground.queries), dtype=np.bool_)
+        self._written = (
+            self._sums is None
+            or self._mixes is None
+            or (ground.query is not None and self._seen is None)
+        )
+        if self._written:
+            columns = ", ".join(f"{name} BIGINT" for name in ("list", "code", *_WRITTEN))
+            counting.connection.execute(f"CREATE OR REPLACE TEMP TABLE {self._rows} ({columns})")
+
+    def add(self, chunk: RowChunk, found: ListGroups) -> None:
+        """Add the groups of a chunk's lists."""
+        ground = self._ground
+        lists = chunk.lists[found.place]
+        bucket, part = ground.bucket[lists], ground.part[lists]
+        scaled = {name: halves(getattr(found, name)) for name in _SCALED}
+        mixed = found.pairs > 0
+        mix = found.length * (found.length + 1) // 2 + found.own
+        for codes in ground.codes:
+            key = codes[part] * self._groups + found.group
+            if self._sums is not None:
+                cell = key * ground.buckets + bucket
+                np.add.at(self._sums["lists"], cell, 1)
+                np.add.at(self._sums["pair_lists"], cell[mixed], 1)
+                np.add.at(self._sums["pairs"], cell, found.pairs)
+                np.add.at(self._sums["won"], cell, found.won)
+                for name, both in scaled.items():
+                    for end, half in zip(_ENDS, both, strict=True):
+                        np.add.at(self._sums[f"{name}_{end}"], cell, half)
+            if self._mixes is not None:
+                np.add.at(self._mixes, key * (len(self._mixes) // self._keys) + mix, 1)
+            if self._seen is not None and ground.query is not None:
+                self._seen[key, ground.query[lists]] = True
+        if self._written:
+            columns = {"list": lists, "code": found.group}
+            columns |= {name: getattr(found, name) for name in _WRITTEN}
+            self._register(columns, f"INSERT INTO {self._rows} BY NAME SELECT * FROM counters")
+
+    @property
+    def _keys(self) -> int:
+        return len(self._ground.values) * self._groups
+
+    def store(self) -> None:
+        """Make the three session tables."""
+        self._store_sums()
+        self._store_queries()
+        self._store_mixes()
+
+    def _store_sums(self) -> None:
+        if self._sums is None:
+            scaled = ", ".join(f"sum({name})::HUGEINT AS {name}" for name in _SCALED)
+            self._by_sql(
+                "group_sums",
+                "bucket, count(*) AS lists, count(*) FILTER (pairs > 0) AS pair_lists, "
+                f"sum(pairs)::HUGEINT AS pairs, sum(won)::HUGEINT AS won, {scaled}",
+                f"bucket, pairs, won, {', '.join(_SCALED)}",
+            )
+            return
+        here = np.flatnonzero(self._sums["lists"])
+        key, bucket = np.divmod(here, self._ground.buckets)
+        columns = {"key": key, "bucket": bucket}
+        columns |= {name: counts[here] for name, counts in self._sums.items()}
+        scaled = ", ".join(f"{joined(f'{name}_high', f'{name}_low')} AS {name}" for name in _SCALED)
+        self._from_counters("group_sums", f"bucket, {', '.join(_COUNTED)}, {scaled}", columns)
+
+    def _store_queries(self) -> None:
+        if self._ground.query is None:
+            self._counting.connection.execute(
+                "CREATE OR REPLACE TEMP TABLE group_queries AS SELECT slice, slice_value, "
+                "group_value, sum(lists)::BIGINT AS queries FROM group_sums GROUP BY ALL"
+            )
+        elif self._seen is None:
+            self._by_sql("group_queries", "count(DISTINCT query_id) AS queries", "query_id")
+        else:
+            queries = np.count_nonzero(self._seen, axis=1)
+            here = np.flatnonzero(queries)
+            self._from_counters("group_queries", "queries", {"key": here, "queries": queries[here]})
+
+    def _store_mixes(self) -> None:
+        if self._mixes is None:
+            self._by_sql("mixes", "length, own, count(*) AS lists", "length, own")
+            return
+        here = np.flatnonzero(self._mixes)
+        key, mix = np.divmod(here, len(self._mixes) // self._keys)
+        at = np.arange(self._wide + 1)
+        triangles = at * (at + 1) // 2
+        length = np.searchsorted(triangles, mix, side="right") - 1
+        columns = {"key": key, "length": length, "own": mix - triangles[length]}
+        self._from_counters("mixes", "length, own, lists", {**columns, "lists": self._mixes[here]})
+
+    def _register(self, columns: dict[str, IntArray], statement: str) -> None:
+        self._counting.connection.register("counters", pyarrow.table(columns))
+        self._counting.connection.execute(statement)
+        self._counting.connection.unregister("counters")
+
+    def _from_counters(self, name: str, said: str, columns: dict[str, IntArray]) -> None:
+        """A session table of counters whose ``key`` stands for a slice value and a group."""
+        value, group = np.divmod(columns.pop("key"), self._groups)
+        self._register(
+            {"code": value, "group_code": group, **columns},
+            f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT slice, slice_value, group_value, {said}"
+            " FROM counters JOIN slice_values USING (code) JOIN (SELECT code AS group_code, "
+            f"group_value FROM group_names WHERE attribute = {literal(self._attribute)}) "
+            "USING (group_code)",
+        )
+
+    def _by_sql(self, name: str, said: str, columns: str) -> None:
+        """The same table from ``list_groups``."""
+        slices = self._counting.lists_slices("lists")
+        rows = (
+            f"SELECT found.*, group_value, bucket, query_id{slices} FROM {self._rows} AS found "
+            "JOIN lists USING (list) JOIN group_names "
+            f"ON group_names.code = found.code AND attribute = {literal(self._attribute)}"
+        )
+        each = self._counting.by_slice(f"({rows})", f"group_value, {columns}")
+        self._counting.connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT slice, slice_value, group_value, {said}"
+            f" FROM ({each}) GROUP BY ALL"
+        )
+
+
+_ENDS = ("high", "low")
+
+PREFIX_STATISTICS = {"entropy": "entropy", "share": "share", "own": "divergence"}
+"""Fields of PrefixCounts, and the columns they are summed from."""

@@ -1,0 +1,183 @@
+"""Which groups lists are mixed of: all that decides what chance alone would do to them.
+
+If group did not matter for position, a list would be its items in random order.  Then everything
+that is added up over lists is known from the lists' lengths and the rows of each group in them.
+"""
+
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow
+
+from metrics import UNIT
+from metrics.weights import BoolArray, FloatArray, IntArray
+from pipeline.counts.dimensions import Ground
+from pipeline.counts.exact_sums import HALF, joined
+from pipeline.counts.list_groups import ListGroups
+from pipeline.counts.sql import Counting
+from pipeline.log.row_chunks import RowChunk
+from schemas.columns import internal, literal
+from schemas.counts import MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE
+
+MOST_GROUPS = 30
+"""Groups of an attribute up to which they are counted in pairs: pairs grow with their square."""
+SAMPLED_LISTS = 32
+"""Lists of each slice that are kept for what has no closed form."""
+_HELD_LISTS = 50_000
+"""Lists whose pairs of groups are counted together."""
+
+
+class PairMixes:
+    """Pairs of groups of one attribute, added up by part and length of lists.
+
+    Sums go to a table of the session whenever enough lists have come.
+    """
+
+    def __init__(self, counting: Counting, ground: Ground, attribute: str) -> None:
+        self._counting, self._ground, self._attribute = counting, ground, attribute
+        self._groups = len(ground.groups[attribute].names)
+        self._held: list[tuple[IntArray, IntArray, npt.NDArray[np.int32]]] = []
+        self._table = f"pair_mixes_{list(ground.groups).index(attribute)}"
+        counting.connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE {self._table} (part BIGINT, length BIGINT, one BIGINT, "
+            "other BIGINT, product BIGINT, high BIGINT, low BIGINT)"
+        )
+
+    def add(self, chunk: RowChunk, found: ListGroups) -> None:
+        """Add the lists of a chunk."""
+        if not 1 < self._groups <= MOST_GROUPS:
+            return
+        own = np.zeros((self._groups, len(chunk.lists)), dtype=np.int32)
+        own[found.group, found.place] = found.own
+        self._held.append((self._ground.part[chunk.lists], chunk.lengths, own))
+        if sum(len(part) for part, *_ in self._held) >= _HELD_LISTS:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        """Write the sums over the lists that have come."""
+        if not self._held:
+            return
+        part, length = (np.concatenate(each) for each in list(zip(*self._held, strict=True))[:2])
+        order = np.lexsort((length, part))
+        part, length = part[order], length[order]
+        own = np.concatenate([each for *_, each in self._held], axis=1)[:, order].astype(float)
+        self._held.clear()
+        starts = np.flatnonzero(_changes(part) | _changes(length))
+        # A group that a list lacks, or that fills it, is in no pair there.
+        others: FloatArray = np.where((own > 0) & (own < length), length - own, np.inf)
+        above = (length + 1.0) * UNIT
+        found: list[dict[str, IntArray]] = []
+        for one, other in combinations(range(self._groups), 2):
+            product = np.add.reduceat(own[one] * own[other], starts)
+            shared = np.rint(above / (others[one] * others[other]))
+            high = np.floor(shared / HALF)
+            # Whole numbers below 2^53 add up exactly as doubles.
+            sums = [np.add.reduceat(each, starts) for each in (high, shared - high * HALF)]
+            here = np.flatnonzero(product)
+            columns = {"part": part[starts], "length": length[starts], "product": product}
+            columns |= {"high": sums[0], "low": sums[1]}
+            said = {name: each[here].astype(np.int64) for name, each in columns.items()}
+            pair = {"one": np.full(len(here), one), "other": np.full(len(here), other)}
+            found.append(said | pair)
+        columns = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+        self._counting.connection.register("pairs", pyarrow.table(columns))
+        self._counting.connection.execute(f"INSERT INTO {self._table} BY NAME SELECT * FROM pairs")
+        self._counting.connection.unregister("pairs")
+
+    def fill(self) -> None:
+        """Add the rows of mix_pairs."""
+        self._add_up()
+        name = literal(self._attribute)
+        slices = self._counting.lists_slices("parts")
+        rows = (
+            "SELECT g.group_value AS group_value, h.group_value AS other_value, length, product, "
+            f"high, low{slices} FROM {self._table} JOIN parts USING (part) "
+            f"JOIN group_names AS g ON g.code = one AND g.attribute = {name} "
+            f"JOIN group_names AS h ON h.code = other AND h.attribute = {name}"
+        )
+        each = self._counting.by_slice(
+            f"({rows})", "group_value, other_value, length, product, high, low"
+        )
+        self._counting.fill(
+            MIX_PAIRS,
+            f"SELECT slice, slice_value, {name} AS attribute, group_value, other_value, length, "
+            "sum(product)::HUGEINT AS product, "
+            f"{joined('sum(high)', 'sum(low)')} AS pair_product FROM ({each}) GROUP BY ALL",
+        )
+
+
+def _changes(values: IntArray) -> BoolArray:
+    """Where a value differs from the one before it, the first included."""
+    found = np.ones(len(values), dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found
+
+
+class SampledGroups:
+    """Groups of the lists that were sampled."""
+
+    def __init__(self, counting: Counting, ground: Ground) -> None:
+        self._counting = counting
+        self._chosen = np.zeros(ground.lists, dtype=np.bool_)
+        found = counting.connection.sql("SELECT DISTINCT chosen FROM sampled").to_arrow_table()
+        self._chosen[found["chosen"].to_numpy()] = True
+        self._held: dict[str, list[dict[str, IntArray]]] = {}
+
+    def add(self, attribute: str, chunk: RowChunk, found: ListGroups) -> None:
+        """Keep what is said of sampled lists."""
+        lists = chunk.lists[found.place]
+        here = self._chosen[lists]
+        if here.any():
+            columns = {"group": found.group, "length": found.length, "own": found.own}
+            self._held.setdefault(attribute, []).append(
+                {"chosen": lists[here], **{name: each[here] for name, each in columns.items()}}
+            )
+
+    def fill(self, attribute: str) -> None:
+        """Add the rows of mix_sample."""
+        held = self._held.get(attribute, [])
+        if not held:
+            return
+        columns = {name: np.concatenate([each[name] for each in held]) for name in held[0]}
+        self._counting.connection.register("kept", pyarrow.table(columns))
+        name = literal(attribute)
+        self._counting.fill(
+            MIX_SAMPLE,
+            f"SELECT slice, slice_value, {name} AS attribute, list, group_value, length, own "
+            "FROM sampled JOIN kept USING (chosen) "
+            f'JOIN group_names ON code = "group" AND attribute = {name}',
+        )
+        self._counting.connection.unregister("kept")
+
+
+def fill_mix_counts(counting: Counting, attribute: str) -> None:
+    """Add the rows of mix_counts, from the session table ``mixes``."""
+    counting.fill(MIX_COUNTS, f"SELECT *, {literal(attribute)} AS attribute FROM mixes")
+
+
+def sample_lists(counting: Counting) -> None:
+    """Choose some lists of every slice, the same ones whatever the order of rows.
+
+    Makes the session table ``sampled``: slice, slice_value, ``chosen`` (the list) and ``list``, by
+    which the sample is ordered.
+    """
+    log_lists = f"{counting.database}.log_lists"
+    names = ", ".join(map(internal, counting.settings.slices))
+    parts = f"JOIN parts USING ({names})" if names else "CROSS JOIN parts"
+    # What is chosen of a slice is among what would be chosen of each of its parts.
+    few = (
+        f"SELECT unnest(min(row(md5(list_id), list_id, list), {SAMPLED_LISTS})) AS found "
+        f"FROM {log_lists} {parts} GROUP BY part"
+    )
+    numbered = (
+        "SELECT list AS chosen, md5(list_id) AS digest, list_id"
+        f"{counting.lists_slices('log_lists')} FROM {log_lists} "
+        f"WHERE list IN (SELECT found[3] FROM ({few}))"
+    )
+    counting.connection.execute(
+        "CREATE OR REPLACE TEMP TABLE sampled AS "
+        "SELECT *, dense_rank() OVER (ORDER BY digest, list_id) AS list FROM "
+        f"({counting.by_slice(f'({numbered})', 'chosen, list_id, digest')}) QUALIFY row_number() "
+        f"OVER (PARTITION BY slice, slice_value ORDER BY digest, list_id) <= {SAMPLED_LISTS}"
+    )

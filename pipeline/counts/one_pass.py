@@ -1,0 +1,71 @@
+"""The one pass over the rows of a batch: each chunk is read once and counted in every way."""
+
+from contextlib import AbstractContextManager
+
+from pipeline.counts.dimensions import KNOWN, Ground
+from pipeline.counts.exact_sums import Shares
+from pipeline.counts.group_counts import GroupSums
+from pipeline.counts.list_groups import list_groups
+from pipeline.counts.mix_counts import PairMixes, SampledGroups
+from pipeline.counts.prefix_terms import PrefixTerms
+from pipeline.counts.rank_counts import Histogram, histogram_fits, tables_by_sql
+from pipeline.counts.slice_counts import ListTotals
+from pipeline.counts.sql import Counting
+from pipeline.log.row_chunks import RowChunk, row_chunks
+from pipeline.log.whole_lists import CHUNK_ROWS
+
+
+class OnePass:
+    """Counters of a batch, and where they go."""
+
+    def __init__(self, counting: Counting, ground: Ground) -> None:
+        self._counting, self._ground = counting, ground
+        self._totals = ListTotals(counting, ground)
+        self._histogram = (
+            Histogram(ground, counting.settings.relevant_from) if histogram_fits(ground) else None
+        )
+        self._terms = PrefixTerms(ground.longest)
+        self._sampled = SampledGroups(counting, ground) if counting.evidence else None
+        self._sums = {name: GroupSums(counting, ground, name) for name in ground.groups}
+        self._pairs = {
+            name: PairMixes(counting, ground, name) for name in ground.groups if counting.evidence
+        }
+
+    def run(self) -> None:
+        """Count all rows; makes the session table ``lists``."""
+        counting, known = self._counting, self._ground.known
+        columns = ["rank", "cell", *(name for name in KNOWN if known[name])]
+        # A session of its own reads, so that this one can write meanwhile.
+        with counting.connection.cursor() as reading:
+            for chunk in row_chunks(reading, counting.name, columns, CHUNK_ROWS):
+                self._add(chunk)
+        self._totals.store()
+
+    def _add(self, chunk: RowChunk) -> None:
+        known, rows = self._ground.known, self._ground.rows
+        relevance, click = (
+            Shares.of(chunk.floats[name], complete=known[name] == rows) if known[name] else None
+            for name in ("relevance", "click")
+        )
+        self._totals.add(chunk, relevance)
+        if self._histogram is not None:
+            self._histogram.add(chunk, relevance, click)
+        for name, groups in self._ground.groups.items():
+            found = list_groups(chunk, groups, self._terms)
+            self._sums[name].add(chunk, found)
+            if self._sampled is not None:
+                self._pairs[name].add(chunk, found)
+                self._sampled.add(name, chunk, found)
+
+    def histogram(self) -> AbstractContextManager[None]:
+        """For the time being, the rank histogram as tables of the session."""
+        if self._histogram is None:
+            return tables_by_sql(self._counting)
+        return self._histogram.tables(self._counting)
+
+    def store(self, attribute: str) -> None:
+        """Make the session tables of one attribute, and fill its mixes of sampled lists."""
+        self._sums[attribute].store()
+        if self._sampled is not None:
+            self._pairs[attribute].fill()
+            self._sampled.fill(attribute)

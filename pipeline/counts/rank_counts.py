@@ -1,0 +1,129 @@
+"""The rank histogram of every bucket, part and cell: a table of counters where they fit in memory.
+
+Two tables come of it: ``histogram`` by bucket, part, rank and cell, and ``rank_sums``, the same
+without buckets.  The statement beside it says what is counted, and runs where counters do not fit.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow
+
+from metrics.weights import IntArray
+from pipeline.counts.dimensions import Ground
+from pipeline.counts.exact_sums import Shares, joined
+from pipeline.counts.sql import Counting, histogram_sums
+from pipeline.log.row_chunks import RowChunk
+
+MOST_CELLS = 8_000_000
+"""Counters of one kind that are held; most take no memory before they are used."""
+CELLS_PER_ROW = 4
+"""Counters for each row beyond which a statement is faster: it makes only those it needs."""
+_COUNTS = ("rows", "judged", "graded", "relevant", "click_known")
+_SUMS = ("relevance_sum", "click_sum")
+_HALVES = ("relevance_high", "relevance_low", "click_high", "click_low")
+
+
+class Histogram:
+    """Counters by bucket, part, rank and cell."""
+
+    def __init__(self, ground: Ground, relevant_from: float) -> None:
+        self._ground, self._relevant_from = ground, relevant_from
+        # Ranks before cells, so that the rows of a list meet neighbouring counters one by one.
+        self._shape = (ground.buckets, ground.parts, ground.deepest_rank, ground.cells)
+        self._base = ground.bucket.astype(np.int64) * ground.parts + ground.part
+        self._counts = {
+            name: np.zeros(self.cells(ground), dtype=np.int64) for name in (*_COUNTS, *_HALVES)
+        }
+
+    @staticmethod
+    def cells(ground: Ground) -> int:
+        """Counters of one kind that a batch needs."""
+        return ground.buckets * ground.parts * ground.cells * ground.deepest_rank
+
+    def add(self, chunk: RowChunk, relevance: Shares | None, click: Shares | None) -> None:
+        """Count the rows of a chunk; None for a column that no row has."""
+        counts, cells = self._counts, self._ground.cells
+        base = self._base[chunk.lists] * self._ground.deepest_rank - 1
+        key = np.repeat(base * cells, chunk.lengths)
+        key += np.multiply(chunk.ints["rank"], cells, dtype=np.int64)
+        key += chunk.ints["cell"]
+        np.add.at(counts["rows"], key, 1)
+        if relevance is not None:
+            if relevance.known is not None:
+                np.add.at(counts["judged"], key[relevance.known], 1)
+            if relevance.halves is not None:
+                graded = (relevance.values != 0.0) & (relevance.values != 1.0)
+                if relevance.known is not None:
+                    graded &= relevance.known
+                np.add.at(counts["graded"], key[graded], 1)
+            np.add.at(counts["relevant"], key[relevance.values >= self._relevant_from], 1)
+            relevance.add_to(counts["relevance_high"], counts["relevance_low"], key)
+        if click is not None:
+            if click.known is not None:
+                np.add.at(counts["click_known"], key[click.known], 1)
+            click.add_to(counts["click_high"], counts["click_low"], key)
+
+    @contextmanager
+    def tables(self, counting: Counting) -> Iterator[None]:
+        """For the time being, ``histogram`` and ``rank_sums`` of the session."""
+        counts = {name: each.reshape(self._shape) for name, each in self._counts.items()}
+        for name, column in (("judged", "relevance"), ("click_known", "click")):
+            if self._ground.known[column] == self._ground.rows:
+                counts[name] = counts["rows"]
+        connection = counting.connection
+        connection.register("bucket_counters", _filled(counts, ("bucket", "part", "rank", "cell")))
+        whole = {name: each.sum(axis=0) for name, each in counts.items()}
+        connection.register("rank_counters", _filled(whole, ("part", "rank", "cell")))
+        for name, counters in (("histogram", "bucket_counters"), ("rank_sums", "rank_counters")):
+            connection.execute(
+                f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * EXCLUDE ({', '.join(_HALVES)}) "
+                f"REPLACE (rank + 1 AS rank), {joined('relevance_high', 'relevance_low')} "
+                f"AS relevance_sum, {joined('click_high', 'click_low')} AS click_sum "
+                f"FROM {counters}"
+            )
+        try:
+            yield
+        finally:
+            for name, counters in (
+                ("histogram", "bucket_counters"),
+                ("rank_sums", "rank_counters"),
+            ):
+                connection.execute(f"DROP VIEW {name}")
+                connection.unregister(counters)
+
+
+def _filled(counts: dict[str, IntArray], axes: tuple[str, ...]) -> pyarrow.Table:
+    """Counters of some rows, in order, and where they stand."""
+    here = np.flatnonzero(counts["rows"])
+    where = np.unravel_index(here, counts["rows"].shape)
+    columns = {name: at.astype(np.int32) for name, at in zip(axes, where, strict=True)}
+    return pyarrow.table(columns | {name: each.ravel()[here] for name, each in counts.items()})
+
+
+@contextmanager
+def tables_by_sql(counting: Counting) -> Iterator[None]:
+    """The same two tables, from the rows and the session table ``lists``."""
+    counting.connection.execute(
+        "CREATE OR REPLACE TEMP TABLE histogram AS "
+        f"SELECT bucket, part, rank, cell, {histogram_sums(counting.settings)} "
+        f"FROM {counting.database}.log_rows "
+        "JOIN (SELECT list, bucket, list_part AS part FROM lists) USING (list) "
+        "GROUP BY ALL ORDER BY bucket, part, rank, cell"
+    )
+    names = ", ".join(f"sum({name}) AS {name}" for name in (*_COUNTS, *_SUMS))
+    counting.connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE rank_sums AS SELECT part, rank, cell, {names} "
+        "FROM histogram GROUP BY part, rank, cell"
+    )
+    try:
+        yield
+    finally:
+        for name in ("histogram", "rank_sums"):
+            counting.connection.execute(f"DROP TABLE {name}")
+
+
+def histogram_fits(ground: Ground) -> bool:
+    """Whether the counters of a batch fit in memory, and are worth it."""
+    return Histogram.cells(ground) <= min(MOST_CELLS, CELLS_PER_ROW * ground.rows)

@@ -1,0 +1,107 @@
+"""What each list adds up to: the session table ``lists``, one row per list."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow
+
+from metrics import UNIT
+from metrics.weights import IntArray, exposure_at
+from pipeline.counts.dimensions import KNOWN, Ground
+from pipeline.counts.exact_sums import Shares, halves, joined, whole_numbers
+from pipeline.counts.sql import Counting
+from pipeline.log.row_chunks import RowChunk
+
+_HELD_LISTS = 250_000
+"""Lists whose totals wait to be written together."""
+
+
+def scaled_exposures(depth: int) -> IntArray:
+    """Exposure of ranks 0..depth, scaled by UNIT; rank 0, of no row, has none."""
+    found = np.zeros(depth + 1, dtype=np.int64)
+    found[1:] = whole_numbers(exposure_at(np.arange(1, depth + 1)), UNIT)
+    return found
+
+
+class ListTotals:
+    """Totals of lists, written to the session as they come."""
+
+    def __init__(self, counting: Counting, ground: Ground) -> None:
+        self._counting, self._ground = counting, ground
+        # Column by column, whatever the memory layout: rows read one of the two.
+        self._exposure = halves(scaled_exposures(ground.deepest_rank))
+        self._to_depth = [np.cumsum(half) for half in self._exposure]
+        self._held: list[dict[str, IntArray]] = []
+        names = ("list", "n", "part", "bucket", *_HALVES, *(f"{name}_known" for name in KNOWN))
+        columns = ", ".join(f"{name} BIGINT" for name in names)
+        counting.connection.execute(f"CREATE OR REPLACE TEMP TABLE list_totals ({columns})")
+
+    def add(self, chunk: RowChunk, relevance: Shares | None) -> None:
+        """Add up the lists of a chunk."""
+        ground, lists, starts = self._ground, chunk.lists, chunk.starts
+        high, low = self._exposures(chunk)
+        found = {
+            "list": lists,
+            "n": chunk.lengths,
+            "part": ground.part[lists],
+            "bucket": ground.bucket[lists],
+            "exposure_high": high,
+            "exposure_low": low,
+        }
+        nothing = np.zeros(len(lists), dtype=np.int64)
+        sums = (nothing, nothing) if relevance is None else relevance.per_list(starts)
+        found["relevance_high"], found["relevance_low"] = sums
+        for name in KNOWN:
+            if ground.known[name] in (0, ground.rows):
+                counted = nothing if ground.known[name] == 0 else chunk.lengths
+            else:
+                there = ~np.isnan(chunk.floats[name])
+                counted = np.add.reduceat(there, starts, dtype=np.int64)
+            found[f"{name}_known"] = counted
+        self._held.append(found)
+        if sum(len(each["list"]) for each in self._held) >= _HELD_LISTS:
+            self._write()
+
+    def _exposures(self, chunk: RowChunk) -> tuple[IntArray, IntArray]:
+        rank = chunk.ints["rank"]
+        if rank is chunk.ints["position"] or np.array_equal(rank, chunk.ints["position"]):
+            # Ranks are 1..n, so a list's length says what they add up to.
+            high, low = (sums[chunk.lengths] for sums in self._to_depth)
+        else:
+            high, low = (np.add.reduceat(half[rank], chunk.starts) for half in self._exposure)
+        return high, low
+
+    def _write(self) -> None:
+        if not self._held:
+            return
+        columns: dict[str, Any] = {
+            name: np.concatenate([each[name] for each in self._held]) for name in self._held[0]
+        }
+        self._held.clear()
+        connection = self._counting.connection
+        connection.register("totals", pyarrow.table(columns))
+        connection.execute("INSERT INTO list_totals BY NAME SELECT * FROM totals")
+        connection.unregister("totals")
+
+    def store(self) -> None:
+        """Make the session table ``lists``; sums of scaled numbers in it are exact.
+
+        Beside its numbers a list has its query and slices, under internal names; its relevance is
+        null where that of no row is known.
+        """
+        self._write()
+        counting = self._counting
+        slices = counting.lists_slices("log_lists")
+        counted = "".join(f", {name}_known" for name in KNOWN)
+        relevance = joined("relevance_high", "relevance_low")
+        counting.connection.execute(
+            "CREATE OR REPLACE TEMP TABLE lists AS SELECT list::INTEGER AS list, n, "
+            "part::INTEGER AS list_part, bucket::INTEGER AS bucket, "
+            f"{joined('exposure_high', 'exposure_low')} AS exposure, "
+            f"CASE WHEN relevance_known > 0 THEN {relevance} END AS relevance, query_id"
+            f"{counted}{slices} FROM list_totals JOIN {counting.database}.log_lists USING (list)"
+        )
+        counting.connection.execute("DROP TABLE list_totals")
+
+
+_HALVES = ("exposure_high", "exposure_low", "relevance_high", "relevance_low")

@@ -1,0 +1,132 @@
+"""What statements that count share: a session, the batch's database, and how rows meet slices."""
+
+from collections.abc import Mapping, Sequence
+
+import duckdb
+
+from metrics import UNIT, WHOLE
+from pipeline.log.values import group_of
+from pipeline.settings.audit import Settings
+from pipeline.settings.labels import JOIN
+from schemas.columns import Table, internal, literal, quoted
+from schemas.counts import BUCKET_SUMS, BUCKETS
+from schemas.offenders import passes
+from schemas.rules import BINARY
+
+_IS_BINARY = " AND ".join(passes(check, "relevance") for check in BINARY.checks)
+
+
+def slice_structs(settings: Settings) -> str:
+    """SQL of the slices that a row belongs to, as a list of structs: the whole batch first."""
+    pairs = [(literal(WHOLE), literal(WHOLE))]
+    pairs += [(literal(name), internal(name)) for name in settings.slices]
+    return structs("slice", "slice_value", pairs)
+
+
+def attribute_structs(settings: Settings) -> str:
+    """SQL of the groups of a row, one per attribute, as a list of structs."""
+    groups = [
+        (literal(JOIN.join(attribute)), group_of(attribute, internal))
+        for attribute in settings.attributes
+    ]
+    return structs("attribute", "group_value", groups)
+
+
+def histogram_sums(settings: Settings) -> str:
+    """SQL of what the rank histogram counts of rows of the log, in the columns of rank_counts."""
+    sums = {
+        "rows": "count(*)",
+        "judged": "count(relevance)",
+        "graded": f"count(*) FILTER (NOT ({_IS_BINARY}))",
+        "relevant": f"count(*) FILTER (relevance >= {settings.relevant_from!r})",
+        "relevance_sum": f"coalesce(sum({scaled('relevance', UNIT)}), 0)",
+        "click_known": "count(click)",
+        "click_sum": f"coalesce(sum({scaled('click', UNIT)}), 0)",
+    }
+    return ", ".join(f"{sql} AS {name}" for name, sql in sums.items())
+
+
+class Counting:
+    """The means of filling count tables of one batch.
+
+    ``log`` is a view of the accepted rows in which columns of the user have internal names.
+    ``evidence``: more than scores may be asked of these counts.  Where it will not, all queries go
+    into one bucket, and what only intervals, noise floors and a look at items need is left out.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        settings: Settings,
+        database: str,
+        *,
+        evidence: bool = True,
+    ) -> None:
+        self.connection = connection
+        self.settings = settings
+        self.evidence = evidence
+        self.name = database
+        self.database = quoted(database)
+        self.log = "accepted"
+        self._slices = slice_structs(settings)
+
+    def fill(self, table: Table, query: str, *, ordered: bool = False) -> None:
+        """Add the rows of ``query``, matched by name; columns that it lacks are null.
+
+        They are stored in order, which ``ordered`` says they are in already.
+        """
+        order = "" if ordered else "ORDER BY ALL"
+        self.connection.execute(
+            f"INSERT INTO {self.database}.{quoted(table.name)} BY NAME {query} {order}"
+        )
+
+    def by_slice(self, source: str, columns: str, where: str = "true") -> str:
+        """Rows of ``source`` once per slice they belong to, with ``slice`` and ``slice_value``."""
+        return (
+            f"SELECT * EXCLUDE (s), s.slice AS slice, s.slice_value AS slice_value FROM "
+            f"(SELECT {columns}, unnest({self._slices}) AS s FROM {source} WHERE {where})"
+        )
+
+    def lists_slices(self, table: str) -> str:
+        """SQL of a table's slice columns under their own names, to go on in a select list."""
+        return "".join(
+            f", {table}.{internal(name)} AS {internal(name)}" for name in self.settings.slices
+        )
+
+    def fill_buckets(
+        self, rows: str, key: Sequence[str], statistics: Mapping[str, str], **said: str
+    ) -> None:
+        """Add sums over ``rows`` to bucket_sums: one row per key and statistic.
+
+        ``rows`` has the columns of ``key`` and ``bucket``; ``statistics`` gives the SQL of each
+        sum over some of them, exact until it becomes a double.  ``said`` are further columns.
+        """
+        names = ", ".join(key)
+        sums = ", ".join(f"({sql})::DOUBLE AS {name}" for name, sql in statistics.items())
+        packed = ", ".join(f"list({name} ORDER BY bucket) AS {name}" for name in statistics)
+        entries = structs("statistic", "sums", [(literal(name), name) for name in statistics])
+        more = "".join(f", {literal(value)} AS {name}" for name, value in said.items())
+        self.fill(
+            BUCKET_SUMS,
+            f"SELECT {names}, e.statistic AS statistic, buckets, e.sums AS sums{more} FROM "
+            f"(SELECT *, unnest({entries}) AS e FROM "
+            f"(SELECT {names}, list(bucket ORDER BY bucket) AS buckets, {packed} FROM "
+            f"(SELECT {names}, bucket, {sums} FROM ({rows}) GROUP BY {names}, bucket) "
+            f"GROUP BY {names}))",
+        )
+
+
+def scaled(value: str, unit: int) -> str:
+    """SQL of a real number as a scaled integer, rounded once: halves to even, as a cast does."""
+    return f"CAST(({value}) * {float(unit)!r}::DOUBLE AS BIGINT)"
+
+
+def structs(name: str, value: str, pairs: list[tuple[str, str]]) -> str:
+    """SQL of a list of {name, value} structs, to be unnested."""
+    return "[" + ", ".join(f"{{'{name}': {a}, '{value}': {b}}}" for a, b in pairs) + "]"
+
+
+def bucket_of(query: str) -> str:
+    """SQL of the bucket that a query falls into: the same on every machine."""
+    # The upper half is what md5_number_lower takes four times as long to compute.
+    return f"((md5_number({query}) >> 64) & {BUCKETS - 1})::INTEGER"

@@ -1,0 +1,73 @@
+"""Numbers, moments and names as people read them.
+
+Here: one value, one text.  Not here: whole lines or tables (``pipeline.terminal``), the page's
+words (``pipeline.publish.page.words``).
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from metrics import WHOLE
+
+
+def counted(number: int, what: str) -> str:
+    """``1 row``, ``2 rows``."""
+    plural = "es" if what.endswith("ch") else "s"
+    return f"{number:,} {what}{'' if number == 1 else plural}"
+
+
+_DIGITS = 3
+
+
+def number(value: float | None) -> str:
+    """Three significant digits; none for no value.
+
+    >>> number(0.71996), number(1234.5), number(0.0), number(None), number(2.5e-7)
+    ('0.720', '1,234', '0', 'none', '2.50e-7')
+    """
+    if value is None:
+        return "none"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 1e6 or size < 1e-4:
+        digits, power = f"{value:.{_DIGITS - 1}e}".split("e")
+        return f"{digits}e{int(power)}"
+    if size >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:#.{_DIGITS}g}".removesuffix(".")
+
+
+def slice_name(name: str, value: str) -> str:
+    """A slice as people say it."""
+    return "whole batch" if name == WHOLE else f"{name}: {value}"
+
+
+def utc(moment: datetime) -> str:
+    """A moment, with its zone written out.
+
+    >>> utc(datetime(2026, 1, 31, 3, 5))
+    '2026-01-31 03:05 UTC'
+    """
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def score_text(value: float | None, reason: str | None) -> str:
+    """A score in three significant digits, or why there is none."""
+    if value is None:
+        return f"none ({reason})"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.3g}".removesuffix(".")
+
+
+def interval_text(lower: float | None, upper: float | None) -> str:
+    """The ends of an interval; an end that is not known is left open."""
+    if lower is None and upper is None:
+        return ""
+    ends = ("" if end is None else score_text(end, None) for end in (lower, upper))
+    return " to ".join(ends).strip()
+
+
+def part_text(row: Mapping[str, Any]) -> str:
+    """The part of a batch that a row is about: ``all``, or a slice and its value."""
+    return "all" if row["slice"] == "all" else f"{row['slice']} {row['slice_value']}"

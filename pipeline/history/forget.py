@@ -1,0 +1,37 @@
+"""Rows of old batches, removed from the store when the settings say so."""
+
+from datetime import UTC, datetime
+
+from pipeline.history.ledger import Ledger
+from pipeline.history.ledger_state import told_by
+from pipeline.history.manifest import manifest
+from pipeline.history.merging import place
+from pipeline.privacy.retention import expired, stripped
+from pipeline.settings.audit import Settings
+from pipeline.store.batch_files import new_run_id
+from pipeline.store.files import file_digest, replace_file
+from pipeline.store.paths import store_of
+from pipeline.store.sessions import Tell
+
+
+def forget_rows(settings: Settings, waiting: Tell | None = None) -> list[str]:
+    """Remove rows that are older than ``privacy.keep_rows_days``; returns the batches concerned.
+
+    Scores and counts stay.  Delivered logs are not touched.
+    """
+    if settings.privacy.keep_rows_days is None:
+        return []
+    store, forgotten = store_of(settings), []
+    done = told_by(Ledger(store.ledger).read().kept).without_rows
+    for batch in expired(settings, datetime.now(UTC).date(), manifest(settings)):
+        path, refused, run_id = store.batch(batch), store.refused(batch), new_run_id()
+        staged = store.staged(batch, run_id)
+        if refused.exists() and stripped(settings, refused, staged):
+            replace_file(staged, refused)
+        if batch in done or not path.exists():
+            continue
+        whole = file_digest(path)
+        if stripped(settings, path, staged):
+            place(settings, batch, run_id, instead_of=whole, without_rows=True, waiting=waiting)
+            forgotten.append(batch)
+    return forgotten

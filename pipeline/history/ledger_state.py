@@ -1,0 +1,94 @@
+"""What the ledger says the store holds: its entries, added up."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.errors import StoreDamaged
+from pipeline.history.ledger import WITHOUT_ROWS, Line
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Told:
+    """What there should be.
+
+    ``batches``: the last attempt at each, as the manifest has it; ``files``: digests of the file of
+    each, the current one last, with the line that says so; ``merged``: digests of files whose
+    result the history took; ``revisions``: digests of results, None where nobody knows;
+    ``actions`` and ``marks`` of people; batches whose file is ``without_rows``, which were removed.
+    """
+
+    batches: dict[str, Line] = field(default_factory=dict)
+    files: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    merged: dict[str, str] = field(default_factory=dict)
+    revisions: dict[tuple[str, int], str | None] = field(default_factory=dict)
+    actions: list[Row] = field(default_factory=list)
+    marks: list[Row] = field(default_factory=list)
+    without_rows: set[str] = field(default_factory=set)
+    from_the_start: bool = True
+
+    @property
+    def current(self) -> dict[str, str]:
+        """The digest that the file of each batch should have."""
+        return {batch: digests[-1][0] for batch, digests in self.files.items()}
+
+
+def told_by(entries: Iterable[Line]) -> Told:
+    """What a store holds after ``entries``; StoreDamaged where one says what none can say."""
+    found = Told()
+    for entry in entries:
+        try:
+            _add(found, entry)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise StoreDamaged(
+                f"line {entry['line']} of the ledger says what no run has written; put the ledger "
+                "back from a backup, or take it away: `evenrank rebuild` begins a new one"
+            ) from None
+    return found
+
+
+def _add(found: Told, entry: Line) -> None:
+    match entry["event"]:
+        case "begin" | "rebuild":
+            found.batches.clear()
+            for row in entry["batches"]:
+                _batch(found, row, entry["line"])
+            found.revisions = {(batch, number): said for batch, number, said in entry["results"]}
+            found.actions, found.marks = entry["actions"], entry["marks"]
+        case "merge":
+            _batch(found, entry, entry["line"])
+            found.merged[entry["batch"]] = entry["sha256"]
+        case "note":
+            _batch(found, entry, entry["line"])
+        case "file":
+            _file(found, entry, entry["line"])
+        case "act":
+            found.actions += entry["actions"]
+        case "mark":
+            found.marks.append(entry["marker"])
+        case "unmark":
+            batch = entry["marker"]["batch"]
+            found.marks = [mark for mark in found.marks if mark["batch"] != batch]
+
+
+def _batch(found: Told, row: Line, line: int) -> None:
+    found.batches[row["batch"]] = {**row, "line": line}
+    if row["status"] == "done":
+        found.revisions[row["batch"], row["revision"]] = row["result_hash"]
+    elif row["revision"]:
+        # An attempt that failed leaves the scores of an earlier one.
+        found.revisions.setdefault((row["batch"], row["revision"]), None)
+    _file(found, row, line)
+
+
+def _file(found: Told, row: Line, line: int) -> None:
+    if "sha256" not in row:
+        return
+    batch, digests = row["batch"], found.files.setdefault(row["batch"], [])
+    if not digests or digests[-1][0] != row["sha256"]:
+        digests.append((row["sha256"], line))
+        found.without_rows.discard(batch)
+    if row.get(WITHOUT_ROWS):
+        found.without_rows.add(batch)

@@ -1,0 +1,73 @@
+"""The manifest: one row per batch that was ever tried, and whether two results are the same.
+
+Not here: scores (``merging``, ``queries``).
+"""
+
+from typing import Any
+
+import duckdb
+
+from pipeline.history.commits import has_history
+from pipeline.history.opening import HISTORY_DATABASE, has_table, open_history
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
+from pipeline.store.sessions import Tell
+from schemas.history import BATCHES
+from schemas.monitoring import GATES
+
+Row = dict[str, Any]
+Manifest = dict[str, Row]
+
+
+def newest_batch(settings: Settings) -> str | None:
+    """The last batch, by key, that has scores; None without any."""
+    done = [batch for batch, row in manifest(settings).items() if row["revision"]]
+    return max(done, default=None)
+
+
+def manifest(settings: Settings, waiting: Tell | None = None) -> Manifest:
+    """The last attempt at each batch, by batch; empty without a history.
+
+    With its ``breaches``, and whether a gate keeps it from being judged: ``gated``.
+    """
+    if not has_history(store_of(settings)):
+        return {}
+    with open_history(settings, read_only=True, waiting=waiting) as connection:
+        failed = "SELECT NULL AS batch"
+        if has_table(connection, GATES):
+            failed = "SELECT batch FROM history.gates WHERE NOT passed"
+        rows = connection.sql(
+            "SELECT *, (SELECT count(*) FROM history.fairness_history AS scores "
+            "WHERE scores.batch = batches.batch AND scores.status = 'breach') AS breaches, "
+            f"EXISTS (FROM ({failed}) AS gates WHERE gates.batch = batches.batch) AS gated "
+            "FROM history.batches ORDER BY batch"
+        ).to_arrow_table()
+    # A history that was not written to since an upgrade lacks what is new.
+    return {row["batch"]: {**dict.fromkeys(BATCHES.names), **row} for row in rows.to_pylist()}
+
+
+def _current(connection: duckdb.DuckDBPyConnection, batch: str) -> dict[str, Any] | None:
+    rows = connection.sql(
+        f"FROM {HISTORY_DATABASE}.batches WHERE batch = ?", params=[batch]
+    ).to_arrow_table()
+    return rows.to_pylist()[0] if rows.num_rows else None
+
+
+def same_result(row: dict[str, Any] | None, other: dict[str, Any]) -> bool:
+    """Whether two attempts read the same input with the same settings and code, and were done."""
+    names = ("input_hash", "config_hash", "code_version")
+    return (
+        row is not None
+        and row["status"] == other["status"] == "done"
+        and all(row[name] == other[name] for name in names)
+    )
+
+
+def write_manifest(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
+    """Put ``row`` in the place of the batch's row of the manifest, within a transaction."""
+    connection.execute(f"DELETE FROM {HISTORY_DATABASE}.batches WHERE batch = ?", [row["batch"]])
+    marks = ", ".join("?" for _ in BATCHES.names)
+    connection.execute(
+        f"INSERT INTO {HISTORY_DATABASE}.batches ({BATCHES.column_list}) VALUES ({marks})",
+        [row[name] for name in BATCHES.names],
+    )

@@ -1,0 +1,120 @@
+"""The history's file, opened: made where it is missing, brought up to date, mended.
+
+Here: whoever needs a connection.  Not here: what is written with it (``merging``).
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+
+from pipeline.history.commits import checked, has_history, only_begun, settle
+from pipeline.settings.audit import Settings
+from pipeline.store.checkpoints import begin_again, remove_database
+from pipeline.store.paths import spill_of, store_of
+from pipeline.store.sessions import Tell, attach, working
+from pipeline.store.tables import create, transaction
+from schemas.columns import Table, quoted
+from schemas.history import BATCHES, HISTORY_TABLES
+
+HISTORY_DATABASE = "history"
+_BEGINS_AS = {"verdict": "status", "verdict_reason": "status_reason"}
+"""Columns of a newer version that begin as a copy of an older one."""
+
+
+@contextmanager
+def open_history(
+    settings: Settings, *, read_only: bool = False, waiting: Tell | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A session with the history attached; waits for its lock as long as the settings say.
+
+    StoreDamaged where the history is not what the ledger says it is.
+    """
+    store = store_of(settings)
+    store.make()
+    has_history(store)
+    with working(settings, [store.root]) as connection:
+        if only_begun(store):
+            _begin_again(connection, settings)
+            read_only = False
+        _attach(connection, settings, read_only=read_only, waiting=waiting)
+        end = checked(connection, store)
+        begun = end is not None and None not in end.heads
+        if read_only and not begun and not has_table(connection, BATCHES):
+            # Whoever made the file was killed before it held anything.
+            connection.execute(f"DETACH {HISTORY_DATABASE}")
+            read_only = False
+            _attach(connection, settings, read_only=read_only, waiting=waiting)
+        if not read_only:
+            create_missing(connection)
+            settle(connection, store, end)
+        yield connection
+
+
+def _begin_again(connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+    """Put an empty history in the place of one that the first run of all did not finish."""
+    empty = spill_of(settings) / f"empty.{os.getpid()}.duckdb"
+    try:
+        attach(connection, empty, "empty")
+        connection.execute("DETACH empty")
+        begin_again(store_of(settings).history, empty.read_bytes())
+    finally:
+        remove_database(empty)
+
+
+def _attach(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    *,
+    read_only: bool,
+    waiting: Tell | None,
+) -> None:
+    attach(
+        connection,
+        store_of(settings).history,
+        HISTORY_DATABASE,
+        read_only=read_only,
+        patience=settings.busy_seconds,
+        waiting=waiting,
+    )
+
+
+def has_table(connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
+    """Whether the history has ``table``: one of an older version, opened for reading, may not."""
+    rows = connection.execute(
+        "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?",
+        [HISTORY_DATABASE, table.name],
+    ).fetchall()
+    return bool(rows)
+
+
+def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create what the history lacks: all tables at first, later the columns of newer versions.
+
+    An added column is null in rows that were written before it, or a copy where it names what
+    another column used to say.
+    """
+    there: dict[str, set[str]] = {}
+    for table, column in connection.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = ?",
+        [HISTORY_DATABASE],
+    ).fetchall():
+        there.setdefault(table, set()).add(column)
+    missing = [table for table in HISTORY_TABLES if table.name not in there]
+    if missing:
+        with transaction(connection):
+            create(connection, HISTORY_DATABASE, *missing)
+    for wanted in HISTORY_TABLES:
+        for added in () if wanted in missing else wanted.columns:
+            if added.name not in there[wanted.name]:
+                with transaction(connection):
+                    connection.execute(
+                        f"ALTER TABLE {HISTORY_DATABASE}.{wanted.name} "
+                        f"ADD COLUMN {quoted(added.name)} {added.type}"
+                    )
+                    if added.name in _BEGINS_AS:
+                        connection.execute(
+                            f"UPDATE {HISTORY_DATABASE}.{wanted.name} "
+                            f"SET {quoted(added.name)} = {_BEGINS_AS[added.name]}"
+                        )

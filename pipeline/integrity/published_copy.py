@@ -1,0 +1,66 @@
+"""The published copy, against one that is made for it."""
+
+import os
+
+import duckdb
+
+from pipeline.errors import AuditError, StoreBusy
+from pipeline.history.commits import read_head
+from pipeline.history.ledger import Record
+from pipeline.history.opening import HISTORY_DATABASE
+from pipeline.integrity.checks import scan, unlike
+from pipeline.integrity.read_only import why
+from pipeline.publish.copy import write_copy
+from pipeline.publish.copy_tables import made_of
+from pipeline.settings.audit import Settings
+from pipeline.store.checkpoints import remove_database
+from pipeline.store.paths import Store, spill_of
+from pipeline.store.sessions import attach, working
+from schemas.copy import WORST_LISTS
+
+_COPY, _FRESH = "copy", "fresh"
+
+
+def copy_problem(settings: Settings, store: Store, record: Record) -> tuple[list[str], list[str]]:
+    """What is wrong with the published copy, and what the next publishing settles; one at most."""
+    again = "`evenrank publish` makes it again"
+    if not store.dashboard.exists():
+        return [], [f"{store.dashboard}: is not there; {again}"]
+    known = {(line["line"], line["hash"]) for line in record.entries} | {None}
+    fresh = spill_of(settings) / f"verify.{os.getpid()}.duckdb"
+    try:
+        with working(settings, [store.root, fresh.parent]) as connection:
+            attach(connection, store.dashboard, _COPY, read_only=True)
+            scan(connection, _COPY)
+            attach(
+                connection,
+                store.history,
+                HISTORY_DATABASE,
+                read_only=True,
+                patience=settings.busy_seconds,
+            )
+            own = read_head(connection, _COPY)
+            if own not in known:
+                return [f"{store.dashboard}: is no copy of this history; {again}"], []
+            if own != read_head(connection):
+                return [], [f"{store.dashboard}: is older than the history; {again}"]
+            made = made_of(connection, _COPY, settings)
+            if made is None:
+                said = "has views of another version, or days of another schedule"
+                return [], [f"{store.dashboard}: {said}; {again}"]
+            write_copy(connection, fresh, settings, made)
+            attach(connection, fresh, _FRESH, read_only=True)
+            differing = unlike(connection, _COPY, _FRESH)
+            if not connection.execute(f"FROM {_FRESH}.{WORST_LISTS.name} LIMIT 1").fetchall():
+                # Made of a batch file, which may be what is damaged: that is said of the file.
+                differing = [name for name in differing if name != WORST_LISTS.name]
+    except StoreBusy:
+        raise
+    except (AuditError, duckdb.Error) as error:
+        return [why(store.dashboard, error)], []
+    finally:
+        remove_database(fresh)
+    if differing:
+        names = ", ".join(differing)
+        return [f"{store.dashboard}: {names} differ from the history; {again}"], []
+    return [], []

@@ -1,0 +1,176 @@
+"""Delivered rows as the session sees them, and those of them that are judged one by one.
+
+``delivered`` is a view of everything that was delivered: file, row and ``number``, which counts
+rows through the batch; for each column of the contract what was delivered (``raw relevance``) and
+what it is worth (``value relevance``); texts as they are compared (``key list_id``); slices and
+attributes as text, under their internal names.
+
+``staged`` is a table of some of these rows, cast and judged: the columns of the contract in their
+types and ``problems``, a list with one entry per broken row rule (null entries for the others),
+itself null where all rules hold.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from pipeline.errors import DataRefused
+from pipeline.log.column_mapping import Layout
+from pipeline.log.headers import said_of
+from pipeline.log.reading import IDS, Reading, _raw, key_of, value_of
+from pipeline.log.sources import Source, several_files, together
+from pipeline.log.values import _INTEGERS, _NUMBERS, _number, unless_blank
+from schemas.columns import internal, quoted
+from schemas.rules import CLICK, RANK, REFERENCE_RANK, RELEVANCE
+
+_TEXT_FORMATS = ("csv", "jsonl")
+
+
+@dataclass
+class _Place:
+    """Sources that are read as one, with their numbers and how many rows come before each."""
+
+    source: Source
+    layout: Layout
+    sources: list[Source]
+    files: list[int]
+    before: list[int]
+
+
+def open_delivered(reading: Reading, sources: Sequence[Source], layouts: Sequence[Layout]) -> int:
+    """Make the view ``delivered``; returns the number of rows.
+
+    Text is parsed once, into the session, which can spill it; Parquet and frames stay where they
+    are.  Files of one shape are one scan, however many.  DataRefused where a file cannot be read
+    or the batch has too many rows.
+    """
+    reading.run("DROP TABLE IF EXISTS delivered_text")
+    places: dict[object, _Place] = {}
+    total = 0
+    for number, (source, layout) in enumerate(zip(sources, layouts, strict=True)):
+        try:
+            rows = _read_in(reading, number, source, layout)
+        except duckdb.Error as error:
+            raise unreadable(source, error) from None
+        shape = "text" if source.format in _TEXT_FORMATS else together(source) or number
+        place = places.setdefault(shape, _Place(source, layout, [], [], []))
+        place.sources.append(source)
+        place.files.append(number)
+        place.before.append(total)
+        total += rows
+        if total > reading.settings.limits.rows:
+            raise DataRefused(
+                f"{source.shown}: more than {reading.settings.limits.rows:,} rows in the batch "
+                "(limits.rows in the settings)"
+            )
+    alike = _alike(reading, places.values())
+    parts = [_delivered(reading, place, alike) for place in places.values()]
+    reading.run(f"CREATE OR REPLACE TEMP VIEW delivered AS {' UNION ALL BY NAME '.join(parts)}")
+    return total
+
+
+def _alike(reading: Reading, places: Iterable[_Place]) -> set[str]:
+    """Columns that have one and the same numeric type in all files.
+
+    Only these keep it: a number must not be written otherwise for what stands in another file.
+    """
+    found = set()
+    for column in reading.columns:
+        kinds = {place.source.columns[place.layout.found[column.name]] for place in places}
+        if len(kinds) == 1 and kinds <= set(_INTEGERS if column in IDS else _NUMBERS):
+            found.add(column.name)
+    return found
+
+
+def _read_in(reading: Reading, number: int, source: Source, layout: Layout) -> int:
+    """Rows of a source; those of a text file are then in the session."""
+    if source.format not in _TEXT_FORMATS:
+        ((rows,),) = reading.rows(f"SELECT count(*) FROM {source.table}")
+        return rows
+    names = _text_columns(layout)
+    columns = "".join(f", {name} VARCHAR" for name in names.values())
+    reading.run(
+        f"CREATE TEMP TABLE IF NOT EXISTS delivered_text (file INTEGER, row BIGINT{columns})"
+    )
+    said = ", ".join([str(number), source.row, *map(quoted, names)])
+    ((rows,),) = reading.rows(f"INSERT INTO delivered_text SELECT {said} FROM {source.table}")
+    return rows
+
+
+def _text_columns(layout: Layout) -> dict[str, str]:
+    """What ``delivered_text`` calls the columns of a text file, whatever they are called there."""
+    names = dict.fromkeys(layout.found.values())
+    return {name: f"text{number}" for number, name in enumerate(names)}
+
+
+def _numbered(place: _Place) -> tuple[str, str, str, str]:
+    """SQL of the rows of a place, and of file, row and number of each."""
+    source = place.source
+    if source.format in _TEXT_FORMATS:
+        before = _picked("file", place.before, place.files)
+        return "delivered_text", "file", "row", f"row + {before}"
+    if len(place.sources) == 1:
+        row = f"{source.row} + {place.before[0]}"
+        return source.table, str(place.files[0]), source.row, row
+    index = "file_index::INTEGER"
+    file, before = (
+        _picked(index, numbers, range(len(numbers))) for numbers in (place.files, place.before)
+    )
+    return several_files(place.sources), file, source.row, f"{source.row} + {before}"
+
+
+def _picked(index: str, numbers: Sequence[int], at: Iterable[int]) -> str:
+    """SQL of the number that stands for ``index``, which is one of ``at``."""
+    spread = dict(zip(at, numbers, strict=True))
+    return f"({[spread.get(n, 0) for n in range(max(spread) + 1)]}::BIGINT[])[{index} + 1]"
+
+
+def unreadable(source: Source, error: duckdb.Error) -> Exception:
+    """What to raise where DuckDB cannot read a source: DataRefused, without the data it quotes."""
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return error
+    return DataRefused(f"{source.shown}: cannot be read: {said_of(error, source.path)}")
+
+
+def blamed(
+    reading: Reading, sources: Sequence[Source], layouts: Sequence[Layout], error: duckdb.Error
+) -> Exception:
+    """What to raise where reading all sources failed: DataRefused naming the one that does."""
+    for source, layout in zip(sources, layouts, strict=True):
+        # Counting alone would not look at values.
+        names = ", ".join(f"bit_xor(hash({quoted(name)}))" for name in layout.found.values())
+        try:
+            reading.rows(f"SELECT {names} FROM {source.table}")
+        except duckdb.Error as own:
+            return unreadable(source, own)
+    return error
+
+
+def _delivered(reading: Reading, place: _Place, alike: set[str]) -> str:
+    """SELECT of the sources of one place, in the columns of the view ``delivered``."""
+    source, layout = place.source, place.layout
+    names = {name: quoted(name) for name in layout.found.values()}
+    if source.format in _TEXT_FORMATS:
+        names = _text_columns(layout)
+    table, file, row, number = _numbered(place)
+    said = [f"({file})::INTEGER AS file", f"{row} AS row", f"{number} AS number"]
+    for column in reading.columns:
+        delivered = names[layout.found[column.name]]
+        kind = source.columns[layout.found[column.name]]
+        text = f"CAST({delivered} AS VARCHAR)"
+        raw = delivered if column.name in alike else f"nullif(trim({text}), '')"
+        if column.type == "VARCHAR":
+            # An id of nothing but spaces is a missing one; any other stays as it is.
+            value = text if kind in _NUMBERS else unless_blank(text)
+            key = delivered if column in IDS and column.name in alike else text
+            said.append(f"{key} AS {key_of(column)}")
+        else:
+            truth = column in (RELEVANCE, CLICK)
+            value = _number(delivered, kind, truth=truth)
+            if column in (RANK, REFERENCE_RANK) and reading.settings.ranks.start == 0:
+                value = f"({value}) + 1"
+        said += [f"{raw} AS {_raw(column)}", f"{value} AS {value_of(column)}"]
+    for name in reading.users:
+        said.append(f"CAST({names[layout.found[name]]} AS VARCHAR) AS {internal(name)}")
+    return f"SELECT {', '.join(said)} FROM {table}"

@@ -1,0 +1,115 @@
+"""What was delivered for a batch: its files, its item table, and the digest of their bytes.
+
+Here: which files there are.  Not here: what may be opened (``files``) and what is in it
+(``sources``).
+"""
+
+import glob
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import DataRefused, NoData, SettingsError, several
+from pipeline.log.files import FileProblem, regular, shown
+from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import check_batch_key
+from pipeline.store.files import file_digest
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What was delivered for a batch: its log files, its item table, and their digest."""
+
+    batch: str
+    paths: tuple[Path, ...]
+    items: Path | None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file, the item table last."""
+        return self.paths if self.items is None else (*self.paths, self.items)
+
+    @property
+    def folders(self) -> set[Path]:
+        """Folders that reading it opens, where links lead to."""
+        return {path.resolve().parent for path in self.files}
+
+    @property
+    def digest(self) -> str:
+        """Digest of the contents; OSError where a file cannot be read."""
+        return input_hash(map(file_digest, self.files))
+
+
+def delivery(settings: Settings, batch: str) -> Delivery:
+    """The files of a batch; NoData where there are none."""
+    check_batch_key(batch)
+    paths = batch_files(settings, batch)
+    if not paths:
+        looked = ", ".join(pattern.replace("{batch}", batch) for pattern in settings.logs)
+        raise NoData(f"no files (looked for {looked})")
+    return Delivery(batch, tuple(paths), items_path(settings, batch))
+
+
+_MARKERS = (".", "_")
+"""First letters of files that are no data: markers, checksums and temporary names."""
+
+
+def batch_files(settings: Settings, batch: str) -> list[Path]:
+    """Files of one batch, in name order; DataRefused if one of them may not be read."""
+    found: list[Path] = []
+    problems: list[str] = []
+    for pattern in settings.logs:
+        root = settings.path(_place(pattern))
+        inside = (root if root.is_dir() else root.parent).resolve()
+        # The settings' own folder is a place, not a pattern, whatever its name holds.
+        names = glob.glob(pattern.replace("{batch}", batch), root_dir=settings.folder)
+        for path in sorted(settings.folder / name for name in names):
+            if path.name.startswith(_MARKERS) or path.is_dir() or path.suffix == ".sha256":
+                continue
+            problem = _unreadable(path, inside)
+            if problem:
+                problems.append(f"{shown(settings, path)}: {problem}")
+            elif path not in found:
+                found.append(path)
+    if len(found) > settings.limits.files:
+        problems.append(
+            f"{len(found):,} files; at most {settings.limits.files:,} are read "
+            "(limits.files in the settings)"
+        )
+    if problems:
+        raise DataRefused(several("the files cannot be read", problems))
+    return found
+
+
+def _place(pattern: str) -> str:
+    """What a pattern begins with, up to the batch or a star; signs that are escaped are plain."""
+    fixed = re.split(r"\{batch\}|(?<!\[)\*", pattern, maxsplit=1)[0]
+    return re.sub(r"\[([*?[])\]", r"\1", fixed)
+
+
+def _unreadable(path: Path, inside: Path) -> str | None:
+    """Why ``path`` may not be read, None if it may; nothing is opened to find out."""
+    try:
+        target = regular(path)
+    except FileProblem as problem:
+        return str(problem)
+    return None if target.is_relative_to(inside) else f"a link that leads out of {inside}"
+
+
+def items_path(settings: Settings, batch: str) -> Path | None:
+    """The item table of a batch, None where the settings name none."""
+    if settings.items is None:
+        return None
+    path = settings.path(settings.items.replace("{batch}", batch))
+    try:
+        regular(path)
+    except FileProblem as problem:
+        raise SettingsError(f"items: {shown(settings, path)}: {problem}") from None
+    return path
+
+
+def input_hash(digests: Iterable[str]) -> str:
+    """Digest of what was delivered: contents and not names, so a renamed file changes nothing."""
+    return hashlib.sha256("".join(sorted(set(digests))).encode()).hexdigest()[:16]

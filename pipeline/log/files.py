@@ -1,0 +1,94 @@
+"""Which files a batch has, and what may be opened: paths, links, contents."""
+
+import gzip
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from pipeline.settings.audit import Settings
+
+LONGEST_LINE = 1_000_000
+"""Bytes of a line of text that are read; a longer one is no row."""
+
+_PIECE = 1 << 18
+"""Bytes that are looked at at a time: less than half of LONGEST_LINE."""
+
+
+class FileProblem(Exception):
+    """One file cannot be read; the text goes on after its name."""
+
+
+def regular(path: Path) -> Path:
+    """Where ``path`` leads; FileProblem where that is no file of data.
+
+    A pipe would be waited for, and a device may never end, so nothing is opened to find out.
+    """
+    try:
+        target = path.resolve(strict=True)
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        why = "a link that leads nowhere" if path.is_symlink() else "no such file"
+        raise FileProblem(why) from None
+    except RuntimeError:
+        raise FileProblem("a link that leads nowhere") from None
+    except OSError as error:
+        raise FileProblem(os.strerror(error.errno or 0).lower()) from None
+    if not stat.S_ISREG(mode):
+        raise FileProblem("is a directory" if stat.S_ISDIR(mode) else "not a regular file")
+    if not is_text(str(path)) or not is_text(str(target)):
+        raise FileProblem("its path is not UTF-8; rename it")
+    return target
+
+
+def is_text(name: str) -> bool:
+    """Whether ``name`` can be written as UTF-8: bytes that are none come as lone surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def shown(settings: Settings, path: Path) -> str:
+    """``path`` as messages show it: relative to the settings file where it lies below it.
+
+    What cannot be printed is escaped, so that a name neither ends a line nor steers a terminal.
+    """
+    base, whole = settings.folder.absolute(), path.absolute()
+    name = str(whole.relative_to(base) if whole.is_relative_to(base) else path)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+
+
+@contextmanager
+def opened_text(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a text file, unpacked; FileProblem where they cannot be."""
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            yield cast(IO[bytes], file)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise FileProblem("not a whole gzip file") from None
+
+
+def check_size(path: Path, most: int) -> None:
+    """FileProblem where a text file holds more than ``most`` bytes, unpacked, or a line too long.
+
+    Readers may leave out a line that is too long for them and say nothing of it.
+    """
+    size = line = ended = 0
+    with opened_text(path) as file:
+        while piece := file.read(_PIECE):
+            size += len(piece)
+            if size > most:
+                raise FileProblem(
+                    f"holds more than {most:,} bytes of text (limits.text_bytes in the settings)"
+                )
+            end = piece.find(b"\n")
+            # No longer line fits between two line ends of one piece.
+            if line + (len(piece) if end < 0 else end) > LONGEST_LINE:
+                raise FileProblem(f"line {ended + 1} is longer than {LONGEST_LINE:,} bytes")
+            ended += piece.count(b"\n")
+            line = line + len(piece) if end < 0 else len(piece) - piece.rfind(b"\n") - 1

@@ -1,0 +1,307 @@
+"""From delivered files to accepted rows: read, survey, store what is clean, explain the rest.
+
+Nearly all lists obey every rule.  One scan finds those that may not; the others are stored at
+once, as whole numbers.  Suspect lists are cast and checked row by row, in SQL made from the pandera
+schemas, which finds and names every offender.  Everything that is stored passes the gate: pandera
+schemas over what was written decide whether the transaction commits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import duckdb
+
+from metrics import UNKNOWN
+from pipeline.errors import DataRefused, NoData, several
+from pipeline.formatting.numbers import counted
+from pipeline.log.accepted_rows import clean_part, judged_part, store
+from pipeline.log.column_mapping import Layout, layout, log_layouts, misspelt, nested_columns
+from pipeline.log.delivered_rows import blamed, open_delivered
+from pipeline.log.item_table import read_items
+from pipeline.log.reading import Reading
+from pipeline.log.rejected_rows import RuleCount, accepted, judge, rule_counts, rule_lines
+from pipeline.log.screening import (
+    NOT_BINARY,
+    SUSPECTS,
+    Surveyed,
+    survey,
+    surveyed,
+    suspect,
+    too_long,
+)
+from pipeline.log.sources import Source
+from pipeline.log.staged_rows import stage
+from pipeline.log.validation import Repeated, RowsMissing, gate
+from pipeline.log.values import group_of
+from pipeline.log.whole_lists import ListsApart
+from pipeline.privacy.hashed_ids import hash_with_key
+from pipeline.settings.audit import Settings
+from pipeline.settings.labels import JOIN
+from pipeline.store.tables import create, transaction
+from schemas.columns import internal, literal
+from schemas.counts import GROUP_SIZES
+from schemas.rules import LOGGED, RANK
+from schemas.stored_log import LOG_ROWS, stored_log, views
+from schemas.tables import REJECTED_ROWS, RULE_COUNTS
+
+_SHOWN_GROUPS = 10
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What became of a batch's rows.
+
+    ``graded_rows`` have a relevance other than 0 and 1; ``unknown_rows`` counts, per attribute,
+    accepted rows without a group; ``notes`` are remarks on what was delivered.
+    """
+
+    rows_read: int
+    rows_accepted: int
+    lists: int
+    lists_rejected: int
+    graded_rows: int
+    unknown_rows: dict[str, int]
+    rules: tuple[RuleCount, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows_rejected(self) -> int:
+        """Rows not accepted, those of rejected lists included."""
+        return self.rows_read - self.rows_accepted
+
+
+class BatchRefused(DataRefused):
+    """The rows of a batch break its contract; carries the counts of what was found."""
+
+    def __init__(self, text: str, ingested: Ingested) -> None:
+        super().__init__(text)
+        self.ingested = ingested
+
+    def __reduce__(self) -> tuple[type["BatchRefused"], tuple[str, Ingested]]:
+        """How it comes back from a worker process, whole."""
+        return BatchRefused, (str(self), self.ingested)
+
+
+def ingest(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    sources: Sequence[Source],
+    items: Source | None,
+    database: str,
+) -> Ingested:
+    """Read ``sources`` and write accepted and rejected rows to ``database``.
+
+    DataRefused if the files break the contract as a whole or too many rows do; NoData if there
+    are no rows.  Rejected rows are written in either case.
+    """
+    hash_with_key(connection, settings)
+    item_layout = _item_layout(items, settings) if items else None
+    from_items = list(item_layout.found)[1:] if item_layout else []
+    layouts = log_layouts(sources, settings, from_items)
+    logged = frozenset(layouts[0].found) if layouts else frozenset()
+    supplied = [name for name in from_items if name not in logged]
+    reading = Reading(connection, settings, database, logged)
+    create(connection, database, REJECTED_ROWS, RULE_COUNTS, GROUP_SIZES)
+    read = open_delivered(reading, sources, layouts)
+    if read == 0:
+        raise NoData("the files hold no rows")
+    if items is not None and item_layout is not None:
+        read_items(reading, items, item_layout)
+    notes = _notes(sources, layouts, logged)
+    try:
+        found = _ingested(reading, sources, supplied, Ingested(read, 0, 0, 0, 0, {}, (), notes))
+    except (duckdb.OutOfMemoryException, duckdb.InterruptException):
+        raise
+    except duckdb.Error as error:
+        raise blamed(reading, sources, layouts, error) from None
+    changed = [f"{source.shown}: changed while it was read" for source in sources if source.changed]
+    if changed:
+        raise DataRefused(several("the files are not whole yet; run the batch again", changed))
+    return found
+
+
+def _ingested(
+    reading: Reading, sources: Sequence[Source], supplied: Sequence[str], found: Ingested
+) -> Ingested:
+    """``found`` with what became of the rows of ``delivered``."""
+    survey(reading)
+    most = reading.settings.limits.list_rows
+    if found.rows_read > most:
+        lists, longest = too_long(reading, most)
+        if lists:
+            raise DataRefused(
+                f"{counted(lists, 'list')} of more than {counted(most, 'row')}, the longest of "
+                f"{longest:,} (limits.list_rows in the settings)"
+            )
+    clean = _store_clean(reading, supplied)
+    found = replace(
+        found, rows_accepted=clean.rows, lists=clean.lists, graded_rows=clean.graded_rows
+    )
+    if clean.suspects:
+        stage(reading, SUSPECTS)
+        judge(reading, sources)
+        found = _with_judged(reading, found)
+        _refuse_if_broken(reading, found)
+        _store_judged(reading, found, supplied)
+    return _within_limits(reading, found)
+
+
+def _item_layout(items: Source, settings: Settings) -> Layout:
+    """Where the item table holds its id, which comes first, and attributes."""
+    found = layout(items, settings, ["item_id", *settings.attribute_columns])
+    if "item_id" not in found.found:
+        raise DataRefused(f"{items.shown}: no column 'item_id', which joins items to the log")
+    if nested := nested_columns(items, found):
+        raise DataRefused(several("columns cannot be read", nested))
+    return found
+
+
+def _notes(
+    sources: Sequence[Source], layouts: Sequence[Layout], logged: frozenset[str]
+) -> tuple[str, ...]:
+    """Remarks on columns that are not read, and may have been meant to be."""
+    optional = [column.name for column in LOGGED if column.name not in logged]
+    return tuple(
+        f"{source.shown}: column {near!r} is not read; did you mean {name!r}?"
+        for source, here in zip(sources, layouts, strict=True)
+        for name, near in misspelt(here, optional)
+    )
+
+
+def _store_clean(reading: Reading, supplied: Sequence[str]) -> Surveyed:
+    """Store the lists that are not suspect; those that repeat something become suspects."""
+    settings = reading.settings
+    names = settings.slices, settings.attribute_columns
+    create(reading.connection, reading.name, *stored_log(*names, reading.entries))
+    reading.run(f"USE {reading.database}")
+    for statement in views(*names, reading.entries):
+        reading.run(statement)
+    reading.run("USE memory")
+    dense = RANK.name not in reading.logged or settings.ranks.gaps == "reject"
+    sort = False
+    while True:
+        found = surveyed(reading)
+        part = clean_part(suspects=found.suspects > 0, apart=found.apart or sort)
+        try:
+            with transaction(reading.connection):
+                store(reading, part, supplied)
+                gate(reading, binary=found.graded_rows == 0, dense=dense)
+        except Repeated as repeated:
+            suspect(reading, repeated.lists)
+        except ListsApart:
+            if part.apart:
+                # Sorted rows stand together, so these lists are not whole.
+                raise RowsMissing from None
+            sort = True
+        else:
+            return found
+
+
+def _with_judged(reading: Reading, found: Ingested) -> Ingested:
+    """``found`` with the lists that were looked at closely."""
+    ((lists, rejected),) = reading.rows(
+        "SELECT count(*) FILTER (NOT broken), count(*) FILTER (broken) FROM judged_lists"
+    )
+    ((let_in, graded),) = reading.rows(
+        f"SELECT count(*), count(*) FILTER ({NOT_BINARY.format('relevance')}) "
+        f"FROM staged {accepted(reading)}"
+    )
+    return replace(
+        found,
+        rows_accepted=found.rows_accepted + let_in,
+        lists=found.lists + lists,
+        lists_rejected=rejected,
+        graded_rows=found.graded_rows + graded,
+        rules=rule_counts(reading),
+    )
+
+
+def _store_judged(reading: Reading, found: Ingested, supplied: Sequence[str]) -> None:
+    """Add what was let in of the suspect lists to the clean ones."""
+    ((first,),) = reading.rows(f"SELECT count(*) FROM {reading.database}.log_lists")
+    with transaction(reading.connection):
+        store(reading, judged_part(reading), supplied)
+        gate(reading, binary=found.graded_rows == 0, dense=False, first=first)
+
+
+def _refuse_if_broken(reading: Reading, found: Ingested) -> None:
+    """BatchRefused where the settings do not let the batch in; no row of it is kept then."""
+    if not found.rules:
+        return
+    settings = reading.settings
+    share = found.rows_rejected / found.rows_read
+    limit = settings.rejects.max_rejected_share
+    if settings.rejects.policy == "refuse_batch":
+        advice = "To accept the rest of it: rejects.policy in audit.yaml."
+    elif found.rows_accepted == 0:
+        advice = "No list is left."
+    elif share > limit:
+        advice = f"At most {limit:.1%} may be rejected: rejects.max_rejected_share in audit.yaml."
+    else:
+        return
+    head = (
+        f"{found.rows_rejected:,} of {counted(found.rows_read, 'row')} refused ({share:.1%}), "
+        f"{counted(found.lists_rejected, 'list')}"
+    )
+    for table in stored_log(settings.slices, settings.attribute_columns, reading.entries):
+        reading.run(f"DELETE FROM {reading.database}.{table.name}")
+    raise BatchRefused(several(head, rule_lines(found.rules), advice), found)
+
+
+def _within_limits(reading: Reading, found: Ingested) -> Ingested:
+    """``found`` with what is known only after accepting; DataRefused beyond the limits."""
+    settings = reading.settings
+    unknown: dict[str, int] = {}
+    problems: list[str] = []
+    cells = (
+        f"(SELECT cell, count(*) AS rows FROM {reading.database}.{LOG_ROWS.name} GROUP BY cell) "
+        f"JOIN {reading.database}.log_cells USING (cell)"
+    )
+    for attribute in settings.attributes:
+        name, group = JOIN.join(attribute), group_of(attribute, internal)
+        ((missing, groups, longest),) = reading.rows(
+            f"SELECT coalesce(sum(rows) FILTER ({group} = {literal(UNKNOWN)}), 0)::BIGINT, "
+            f"count(DISTINCT {group}), max(length({group})) FROM {cells}"
+        )
+        problems += _long_names(settings, name, longest)
+        unknown[name] = missing
+        share = missing / found.rows_accepted
+        if share > settings.unknown_group.max_share:
+            problems.append(
+                f"{name}: {share:.1%} of the rows have no group; at most "
+                f"{settings.unknown_group.max_share:.1%} (unknown_group.max_share)"
+            )
+        if groups > settings.limits.groups:
+            problems.append(f"{name}: {groups:,} groups (limits.groups)")
+    for name, known in settings.groups.items():
+        strange = reading.connection.execute(
+            f"SELECT {internal(name)} AS value, sum(rows)::BIGINT FROM {cells} "
+            "WHERE NOT list_contains(?, value) GROUP BY value ORDER BY value",
+            [[*known, UNKNOWN]],
+        ).fetchall()
+        if strange:
+            rows = sum(count for _, count in strange)
+            said = ", ".join(repr(value) for value, _ in strange[:_SHOWN_GROUPS])
+            shown = f": {said}" if settings.privacy.show_values else ""
+            problems.append(
+                f"{name}: {counted(rows, 'row')} in {counted(len(strange), 'group')} that "
+                f"`groups` in the settings does not name{shown}"
+            )
+    for name in settings.slices:
+        ((values, longest),) = reading.rows(
+            f"SELECT count(DISTINCT {internal(name)}), max(length({internal(name)})) "
+            f"FROM {reading.database}.log_lists"
+        )
+        problems += _long_names(settings, name, longest)
+        if values > settings.limits.slice_values:
+            problems.append(f"{name}: {values:,} values (limits.slice_values)")
+    if problems:
+        raise DataRefused(several("the batch is refused", problems))
+    return replace(found, unknown_rows=unknown)
+
+
+def _long_names(settings: Settings, column: str, longest: int) -> list[str]:
+    """A group or a slice with a name of thousands of characters is some other text."""
+    if longest <= settings.limits.name_length:
+        return []
+    return [f"{column}: a value of {longest:,} characters (limits.name_length)"]

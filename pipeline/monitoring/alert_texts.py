@@ -1,0 +1,255 @@
+"""What an alert says: what happened, how sure that is, since when, who loses, where to look."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from metrics import parse_score
+from pipeline.monitoring.episodes import Episode
+from pipeline.monitoring.findings import Findings
+from pipeline.monitoring.subjects import Part, Row, Series, Subject
+from pipeline.scores.verdicts import beyond
+from pipeline.settings.audit import Settings
+from pipeline.settings.sections import Threshold
+from pipeline.trends import Gated
+from schemas.columns import literal
+from schemas.monitoring import SERIES_KEY
+
+_SLICES_NAMED = 3
+_SHARING_NAMED = 8
+_SCORES_NAMED = 5
+_BATCHES_SHOWN = 30
+
+
+@dataclass(frozen=True)
+class Said:
+    """Everything about one batch that texts of alerts may mention.
+
+    ``scores`` are rows of fairness_history by series, ``groups`` values of groups by series
+    (without aggregation) and group, ``trends`` rows of trends by series.
+    """
+
+    findings: Findings
+    scores: Mapping[Series, Row]
+    groups: Mapping[tuple[Series, str], Row]
+    trends: Mapping[Series, Row]
+    gates: tuple[Gated, ...]
+
+
+def text_of(episode: Episode, said: Said, settings: Settings) -> str:
+    """What there is to say about an episode in one of its batches, in several short lines."""
+    subject = episode.subject
+    since = (
+        "Only this batch so far."
+        if episode.opened == said.findings.batch
+        else f"Seen since {episode.opened}."
+    )
+    if subject.kind == "gate":
+        return "\n".join([*_gate_lines(subject, said), since])
+    # Of several scores, the one that says most speaks for all.
+    series = subject.series or said.findings.scores[subject][0]
+    row, trend = said.scores[series], said.trends.get(series)
+    lines = [_head(subject, series, row, said, settings), *_size(row)]
+    if subject.kind == "breach":
+        lines += _moved_along(subject.part, said)
+    else:
+        lines += _others(subject, said)
+    lines += _shift_lines(trend) if subject.kind == "shift" and trend else []
+    lines += [since, *_losers(series, row, said)]
+    lines += _most_lines(subject.kind, series, row, said, settings) if _is_whole(series) else []
+    return "\n".join([*lines, *_sharing(subject, said)])
+
+
+def query_of(episode: Episode, said: Said) -> str:
+    """A query of the published copy that shows the scores over their last batches."""
+    kind, part, series = episode.subject
+    limit = _BATCHES_SHOWN
+    wanted = [*zip(SERIES_KEY, episode.subject.key, strict=True)]
+    if kind == "gate":
+        wanted = [("gate", series.metric if series else None), ("attribute", part.attribute)]
+    where = " AND ".join(f"{name} {_is(value)}" for name, value in wanted)
+    if series is None:
+        scores = said.findings.scores[episode.subject][:_SCORES_NAMED]
+        where = " AND ".join(f"{name} {_is(value)}" for name, value in part._asdict().items())
+        where += f"\nAND label IN ({', '.join(literal(each.label) for each in scores)})"
+        limit *= len(scores)
+    table, columns = {
+        "gate": ("v_gates", "batch, value, usual, allowed, passed, text"),
+        "breach": ("v_history", "batch, value, lower, upper, status, worst_group, best_group"),
+        "flip": ("v_history", "batch, label, value, lower, upper, worst_group, best_group"),
+        "shift": ("v_trends", "batch, label, value, center, spread, ewma, cusum, p_adjusted"),
+    }[kind]
+    order = "batch DESC" if series else "batch DESC, label"
+    return f"SELECT {columns}\nFROM {table}\nWHERE {where}\nORDER BY {order}\nLIMIT {limit}"
+
+
+def _is(value: str | None) -> str:
+    return "IS NULL" if value is None else f"= {literal(value)}"
+
+
+def number(value: float) -> str:
+    """A value in four significant digits."""
+    return f"{value:.4g}"
+
+
+def _value(row: Row) -> str:
+    """A score, or why it has no value, and its interval."""
+    value = f"none ({row['reason']})" if row.get("value") is None else number(row["value"])
+    return value + _between(row)
+
+
+def _between(row: Row) -> str:
+    if row["lower"] is None or row["upper"] is None:
+        return ""
+    return f" [{number(row['lower'])}, {number(row['upper'])}]"
+
+
+def _is_whole(series: Series) -> bool:
+    return series.part.is_whole
+
+
+def _head(subject: Subject, series: Series, row: Row, said: Said, settings: Settings) -> str:
+    about = f" of {series.attribute}" if series.attribute else ""
+    now = f"{series.label}{about}, {series.part.place}: {_value(row)}"
+    if subject.kind == "breach":
+        loser = f"; {row['worst_group']} is worst off" if row["worst_group"] else ""
+        return f"{now}, {_wanted(settings.thresholds.get(series.label), row)}{loser}."
+    more = len(said.findings.scores[subject]) - 1
+    return f"{now}{_usual(subject.kind, series, row, said)}{f'; {more} more' if more else ''}."
+
+
+def _usual(kind: str, series: Series, row: Row, said: Said) -> str:
+    if kind == "shift":
+        return f", usually {number(said.trends[series]['center'])}"
+    return f": {row['worst_group']} loses, usually {said.findings.usual[series]}"
+
+
+def _wanted(threshold: Threshold | None, row: Row) -> str:
+    """What is wanted; where settings have changed since, and want it no more, only that it was."""
+    value = row["value"]
+    if threshold is None or not (value is None or beyond(threshold, value)):
+        return "beyond its threshold"
+    if threshold.min is not None:
+        return f"at least {threshold.min:g} is wanted"
+    return f"at most {threshold.max:g} is wanted"
+
+
+def _size(row: Row) -> list[str]:
+    queries = "" if row["queries"] is None else f"{row['queries']:,} queries, "
+    return [f"From {queries}{row['lists']:,} lists, {row['rows']:,} rows."]
+
+
+def _others(subject: Subject, said: Said) -> list[str]:
+    """The other scores that shifted or flipped, most significant first."""
+    scores = said.findings.scores[subject]
+    lines = [
+        f"Also {each.label}: {_value(said.scores[each])}"
+        f"{_usual(subject.kind, each, said.scores[each], said)}."
+        for each in scores[1:_SCORES_NAMED]
+    ]
+    if len(scores) > _SCORES_NAMED:
+        lines.append(f"And {len(scores) - _SCORES_NAMED} more.")
+    verb = "shifted" if subject.kind == "shift" else "have another loser than usually"
+    return [*lines, f"In all, {_of_followed(subject, said)} {verb}."]
+
+
+def _moved_along(part: Part, said: Said) -> list[str]:
+    """What else moved where a score breaches, and has no alert of its own for that."""
+    lines = []
+    for kind, verb in (("shift", "shifted"), ("flip", "have another loser than usually")):
+        subject = Subject(kind, part)
+        if subject in said.findings.found:
+            lines.append(f"With it, {_of_followed(subject, said)} {verb}.")
+    return lines
+
+
+def _of_followed(subject: Subject, said: Said) -> str:
+    about = f" of {subject.part.attribute}" if subject.part.attribute else " without groups"
+    shown, told = len(said.findings.scores[subject]), said.findings.tested[subject]
+    return f"{shown} of {told} followed scores{about}"
+
+
+def _shift_lines(trend: Row) -> list[str]:
+    p = trend["p_value"] if trend["p_adjusted"] is None else trend["p_adjusted"]
+    among = f" among {trend['family_size']:,} series" if trend["family_size"] else ""
+    return [
+        f"{trend['residual']:+.1f} standard errors towards unfair, against {trend['baseline']} "
+        f"batches; p = {p:.2g}{among}.",
+        f"By the {trend['chart']} chart it began with {trend['since']}.",
+    ]
+
+
+def _losers(series: Series, row: Row, said: Said) -> list[str]:
+    parts = []
+    for word, group in (("Worst off", row["worst_group"]), ("best off", row["best_group"])):
+        found = said.groups.get((series.values, group)) if group else None
+        if found is None:
+            continue
+        value = "" if found["value"] is None else f" {_value(found)}"
+        parts.append(f"{word}: {group}{value} ({found['n']:,} rows)")
+    return [f"{'; '.join(parts)}."] if parts else []
+
+
+def _reference(kind: str, series: Series, said: Said, settings: Settings) -> float | None:
+    """What a series is compared with: the value that is wanted, or its own usual one."""
+    if kind == "breach":
+        threshold = settings.thresholds.get(series.label)
+        if threshold is None:
+            return None
+        return threshold.max if threshold.min is None else threshold.min
+    trend = said.trends.get(series)
+    return trend["center"] if trend else None
+
+
+def _most_lines(kind: str, series: Series, row: Row, said: Said, settings: Settings) -> list[str]:
+    """Slices that contribute most: by share of rows times distance to the unfair side."""
+    unfair = 1 if parse_score(series.label).alarm == "high" else -1
+    weights = {}
+    for key, each in said.scores.items():
+        reference = _reference(kind, key, said, settings)
+        if key == series or key.whole != series or each["value"] is None or reference is None:
+            continue
+        weights[key] = each["rows"] * unfair * (each["value"] - reference)
+    heaviest = sorted(weights, key=lambda key: (-weights[key], key.slice, key.slice_value))
+    named = ", ".join(
+        f"{key.part.place} {number(said.scores[key]['value'])} "
+        f"({said.scores[key]['rows'] / row['rows']:.0%} of rows)"
+        for key in heaviest[:_SLICES_NAMED]
+        if weights[key] > 0
+    )
+    return [f"Slices that contribute most: {named}."] if named else []
+
+
+def _sharing(subject: Subject, said: Said) -> list[str]:
+    """Slices and intersections that have the same, and no alert of their own for it."""
+    kind, part, series = subject
+    shared = [
+        other.part
+        for other in said.findings.covered
+        if other.kind == kind
+        and other.part.within(part)
+        and (series is None or (other.series is not None and other.series.whole == series))
+    ]
+    names = [
+        each.place
+        if each.attribute == part.attribute
+        else f"{each.attribute}{'' if each[:2] == part[:2] else ' of ' + each.place}"
+        for each in sorted(shared, key=lambda each: (each.attribute != part.attribute, each))
+    ]
+    if not names:
+        return []
+    more = f" and {len(names) - _SHARING_NAMED} more" if len(names) > _SHARING_NAMED else ""
+    return [f"The same in {', '.join(names[:_SHARING_NAMED])}{more}."]
+
+
+def _gate_lines(subject: Subject, said: Said) -> list[str]:
+    gate = next(
+        each
+        for each in said.gates
+        if subject.series == Series(*subject.part, each.gate, None)
+        and subject.part.attribute == each.attribute
+    )
+    return [
+        f"Gate {gate.gate}: {gate.text}.",
+        "So no score of the batch is judged.",
+        "If batches are meant to be like this from now on, mark a release.",
+    ]

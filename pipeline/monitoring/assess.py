@@ -1,0 +1,234 @@
+"""What a batch means after those before it: gates, verdicts, trends and alerts of the history.
+
+An assessment is a function of what the history holds: current scores, release markers and what
+people did about alerts.  Batches are looked at in key order whatever the order of merging, and
+only what differs from the last assessment is written.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import duckdb
+import pyarrow
+
+from pipeline.history.commits import has_history, sealed
+from pipeline.history.opening import has_table, open_history
+from pipeline.monitoring.assessment import Found, computed
+from pipeline.monitoring.differences import differing, replace, write_statuses, wrong_statuses
+from pipeline.monitoring.gates import gate_rows
+from pipeline.monitoring.previous import TOUCHED, read_stored
+from pipeline.monitoring.releases import log_markers, marker_changes, read_releases, write_markers
+from pipeline.monitoring.result_tables import (
+    AlertRows,
+    alert_tables,
+    as_table,
+    change_point_table,
+    trend_table,
+)
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
+from pipeline.store.sessions import Tell
+from pipeline.store.tables import now
+from schemas.columns import Table
+from schemas.monitoring import (
+    ALERT_BATCHES,
+    ALERTS,
+    ASSESSMENTS,
+    CHANGE_POINTS,
+    GATES,
+    MARKERS,
+    TRENDS,
+)
+from schemas.scores import FAIRNESS_HISTORY
+
+Notice = Literal["none", "newest", "all"]
+"""Which new alerts may be sent: none; those that the newest batch of the history opens, if it is
+among those asked for; or those that any batch asked for opens."""
+
+
+@dataclass(frozen=True)
+class Assessed:
+    """What an assessment did.
+
+    ``later`` are batches beside those asked for that had been assessed before and now say
+    something else; ``opened`` the alerts that are new; ``gated`` the batches looked at that a gate
+    keeps out.  ``changed`` is false where the history says what it said before.
+    """
+
+    changed: bool = False
+    later: tuple[str, ...] = ()
+    opened: tuple[str, ...] = ()
+    gated: tuple[str, ...] = ()
+
+
+def assess(
+    settings: Settings,
+    batches: Sequence[str] = (),
+    *,
+    notify: Notice = "none",
+    waiting: Tell | None = None,
+) -> Assessed:
+    """Bring gates, statuses, trends, alerts and change points of the history up to date.
+
+    Looks at ``batches``, at whatever is not up to date for another reason, and at all later
+    batches; writes only what differs.  New alerts that ``notify`` does not name are never sent.
+    """
+    if not has_history(store_of(settings)) or not (batches or due(settings)):
+        return Assessed()
+    with open_history(settings, waiting=waiting) as connection:
+        every = _batches(connection)
+        standing = _standing(connection)
+        stands = {batch for batch, done in standing.items() if done} - set(batches)
+        at = next((at for at, batch in enumerate(every) if batch not in stands), None)
+        if at is None:
+            return Assessed()
+        return _assessed(connection, settings, every, at, standing, batches, notify)
+
+
+def due(settings: Settings) -> bool:
+    """Whether any batch was not assessed, or has to be assessed again; only reads."""
+    if not has_history(store_of(settings)):
+        return False
+    with open_history(settings, read_only=True) as connection:
+        if not has_table(connection, ASSESSMENTS):
+            return True
+        stands = {batch for batch, done in _standing(connection).items() if done}
+        return not stands.issuperset(_batches(connection))
+
+
+def _batches(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Batches that have scores, in key order; gaps are none of them."""
+    rows = connection.execute(
+        "SELECT batch FROM history.batches WHERE revision > 0 ORDER BY batch"
+    ).fetchall()
+    return [batch for (batch,) in rows]
+
+
+def _standing(connection: duckdb.DuckDBPyConnection) -> dict[str, bool]:
+    """Batches that were ever assessed, and whether that still stands."""
+    return dict(
+        connection.execute(
+            "SELECT batch, assessed_at IS NOT NULL FROM history.assessments"
+        ).fetchall()
+    )
+
+
+def _assessed(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    every: Sequence[str],
+    at: int,
+    standing: dict[str, bool],
+    asked: Sequence[str],
+    notify: Notice,
+) -> Assessed:
+    look = _look(connection, settings, every, at, _sendable(settings, every, asked, notify))
+    due = [batch for batch in every[at:] if not standing.get(batch)]
+    changed = bool(look.differing)
+    if changed or due:
+        with sealed(connection, store_of(settings), "assess", {"batches": due}):
+            for change in look.changes:
+                replace(connection, change.table, change.rows, change.by, change.which)
+            write_statuses(connection, look.found.reasons, look.wrong)
+            write_markers(connection, *look.markers)
+            _note(connection, due)
+    by_batch = (change.which for change in look.changes if change.table in _BY_BATCH)
+    later = (look.wrong.union(*by_batch) & standing.keys()) - set(asked)
+    gated = tuple(batch for batch, reason in look.found.reasons.items() if reason)
+    return Assessed(changed, tuple(sorted(later)), tuple(look.alerts.new), gated)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the history should hold, and where it does not."""
+
+    found: Found
+    alerts: AlertRows
+    changes: "list[_Change]"
+    wrong: set[str]
+    markers: tuple[list[tuple[str, str]], list[list[object]]]
+
+    @property
+    def differing(self) -> list[str]:
+        """Tables that are not as they should be."""
+        names = [change.table.name for change in self.changes if change.which]
+        names += [FAIRNESS_HISTORY.name] if self.wrong else []
+        return names + ([MARKERS.name] if any(self.markers) else [])
+
+
+def _look(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    every: Sequence[str],
+    at: int,
+    sendable: set[str],
+) -> _Look:
+    from_log = log_markers(connection, every)
+    stored = read_stored(connection, every[at])
+    releases = read_releases(connection, from_log)
+    found = computed(connection, settings, every, stored, releases)
+    rows = AlertRows(connection, settings, stored, found, sendable)
+    changes = _changes(connection, settings, every, found, *alert_tables(rows))
+    wrong = wrong_statuses(connection, found.reasons)
+    return _Look(found, rows, changes, wrong, marker_changes(connection, from_log))
+
+
+def differing_tables(connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
+    """Tables that are not what these settings make of the attached history; only reads."""
+    every = _batches(connection)
+    return _look(connection, settings, every, 0, set()).differing if every else []
+
+
+def _sendable(
+    settings: Settings, every: Sequence[str], asked: Sequence[str], notify: Notice
+) -> set[str]:
+    """Batches whose new alerts may be sent: none where nobody receives them."""
+    if settings.notify.command is None and settings.notify.webhook is None:
+        return set()
+    return {"none": set[str](), "newest": {*asked} & {every[-1]}, "all": {*asked}}[notify]
+
+
+@dataclass(frozen=True)
+class _Change:
+    """Rows that a table should hold, and for which values of the column ``by`` it does not."""
+
+    table: Table
+    rows: pyarrow.Table
+    by: str
+    which: set[str]
+
+
+_BY_BATCH = (GATES, TRENDS, ALERT_BATCHES)
+
+
+def _changes(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    every: Sequence[str],
+    found: Found,
+    alerts: pyarrow.Table,
+    sightings: pyarrow.Table,
+) -> list[_Change]:
+    points = change_point_table(connection, settings, every, found)
+    wanted = [
+        (GATES, as_table(GATES, gate_rows(found.gates)), "batch", "batch >= ?"),
+        (TRENDS, trend_table(found), "batch", "batch >= ?"),
+        (ALERT_BATCHES, sightings, "batch", "batch >= ?"),
+        (ALERTS, alerts, "alert", TOUCHED),
+        (CHANGE_POINTS, points, "batch", "? IS NOT NULL"),
+    ]
+    return [
+        _Change(table, rows, by, differing(connection, table, rows, by, where, [found.start]))
+        for table, rows, by, where in wanted
+    ]
+
+
+def _note(connection: duckdb.DuckDBPyConnection, batches: Sequence[str]) -> None:
+    """Note that batches are up to date, within a transaction."""
+    at = now()
+    connection.execute(
+        "DELETE FROM history.assessments WHERE list_contains(?, batch)", [list(batches)]
+    )
+    for batch in batches:
+        connection.execute("INSERT INTO history.assessments VALUES (?, ?)", [batch, at])

@@ -1,0 +1,127 @@
+"""Gates, trends, findings and episodes of the batches from a certain one on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+
+import duckdb
+
+from pipeline.monitoring.episodes import Episode, before, continued, identified
+from pipeline.monitoring.findings import (
+    Findings,
+    breach_findings,
+    cover,
+    flip_findings,
+    gate_findings,
+    shift_findings,
+)
+from pipeline.monitoring.followed_scores import Exclusions, Night, eligible, nights
+from pipeline.monitoring.gates import Releases, gates_of, reason_of
+from pipeline.monitoring.inputs import (
+    Groups,
+    Matrix,
+    intervals,
+    read_facts,
+    read_groups,
+    read_matrix,
+    read_verdicts,
+)
+from pipeline.monitoring.previous import Stored
+from pipeline.settings.audit import Settings
+from pipeline.trends import Gated
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is found about batches from ``start`` on.
+
+    ``gates`` hold for each batch what its gates say and how many batches it was compared with;
+    ``reasons`` why its verdicts are gated, None where they are not.  ``gated`` are all batches that
+    a gate keeps out, earlier ones too, and ``excluded`` attributes and batches of acknowledged
+    incidents.
+    """
+
+    start: str
+    gates: dict[str, tuple[tuple[Gated, ...], tuple[int, ...]]]
+    reasons: dict[str, str | None]
+    gated: set[str]
+    excluded: Exclusions
+    matrix: Matrix
+    nights: list[Night]
+    findings: list[Findings]
+    episodes: list[Episode]
+
+
+def computed(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    every: Sequence[str],
+    stored: Stored,
+    releases: Releases,
+) -> Found:
+    """Everything about the batches of ``every`` from ``stored.start`` on.
+
+    Which batches are baselines depends on acknowledged alerts, and alerts on baselines; it is
+    repeated until the two agree, usually at once.  A batch only matters to later ones, so that each
+    turn settles at least one batch more.
+    """
+    at = every.index(stored.start)
+    window = settings.gate.window
+    facts = read_facts(connection, every[max(0, at - 2 * window) :])
+    failed = {
+        batch
+        for (batch,) in connection.execute(
+            "SELECT DISTINCT batch FROM history.gates WHERE NOT passed AND batch < ?",
+            [stored.start],
+        ).fetchall()
+    }
+    gates = gates_of(every, at, facts, failed, releases, settings.gate)
+    reasons = {batch: reason_of(said) for batch, (said, _) in gates.items()}
+    gated = failed | {batch for batch, reason in reasons.items() if reason}
+    rows = every[max(0, at - 2 * settings.trends.window) :]
+    matrix = read_matrix(connection, settings, rows)
+    verdicts = read_verdicts(connection, [batch for batch in every[at:] if batch not in gated])
+
+    @cache
+    def intervals_of(batch: str, metrics: tuple[str, ...]) -> Groups:
+        return intervals(read_groups(connection, batch, metrics))
+
+    def turn(excluded: Exclusions) -> tuple[list[Night], list[Findings], list[Episode]]:
+        able = eligible(matrix, gated, excluded)
+        first = rows.index(stored.start)
+        followed = list(nights(matrix, first, able, gated, releases, settings.trends))
+        findings = {batch: Findings(batch) for batch in every[at:]}
+        for batch, into in findings.items():
+            gate_findings(into, gates[batch][0])
+            breach_findings(into, verdicts.get(batch, ()))
+        for night in followed:
+            into = findings[matrix.batches[night.row]]
+            shift_findings(into, matrix, night, settings.trends)
+            groups = partial(intervals_of, into.batch)
+            flip_findings(into, matrix, night, able, groups, settings.trends)
+        for into in findings.values():
+            cover(into)
+        known = before(stored.standing, stored.start)
+        episodes = continued(known, findings.values(), stored.last_seen)
+        named = identified(episodes, stored.episodes, stored.known)
+        return followed, list(findings.values()), named
+
+    excluded: Exclusions = _excluded(stored, stored.standing)
+    for _ in range(len(every) + 1):
+        followed, findings, episodes = turn(excluded)
+        agreed, excluded = excluded, _excluded(stored, episodes)
+        if agreed == excluded:
+            break
+    return Found(
+        stored.start, gates, reasons, gated, excluded, matrix, followed, findings, episodes
+    )
+
+
+def _excluded(stored: Stored, episodes: Sequence[Episode]) -> Exclusions:
+    """Attributes and batches of acknowledged incidents."""
+    return stored.excluded | {
+        (each.subject.part.attribute, batch)
+        for each in episodes
+        if each.alert in stored.acknowledged and each.subject.kind != "gate"
+        for batch in each.seen
+    }

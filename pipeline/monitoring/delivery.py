@@ -1,0 +1,111 @@
+"""Telling somebody of a new alert: a program of theirs, or a web address; off by default."""
+
+import json
+import subprocess
+from typing import Any
+
+from pipeline.history.commits import has_history, sealed
+from pipeline.history.opening import has_table, open_history
+from pipeline.monitoring.previous import read_rows
+from pipeline.privacy.suppression import Shown
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
+from pipeline.store.sessions import Tell, first_line
+from pipeline.store.tables import now
+from schemas.monitoring import ALERTS
+
+Row = dict[str, Any]
+_PENDING = (
+    "state <> 'withdrawn' AND NOT silent AND notified_at IS NULL AND acknowledged_at IS NULL "
+    "AND coalesce(snoozed_until <= ?, true)"
+)
+"""Alerts that nobody has heard of and that somebody should, be they over by now or not."""
+
+
+def deliver(settings: Settings, warn: Tell | None = None) -> int:
+    """Send each alert once that was not sent, snoozed or acknowledged; returns how many.
+
+    ``notify.command`` gets the alert as JSON on its standard input, ``notify.webhook`` as the body
+    of a POST.  A failure is a warning, and is tried again at the next delivery; with both
+    configured, an alert counts as sent when both have it.  The store is not locked meanwhile, so
+    two deliveries at the same moment may send an alert twice, but none is lost.
+    """
+    notify = settings.notify
+    if notify.command is None and notify.webhook is None:
+        return 0
+    sent = []
+    for alert in _pending(settings):
+        try:
+            if notify.command is not None:
+                _run(notify.command, as_json(alert), notify.timeout_seconds)
+            if notify.webhook is not None:
+                _post(notify.webhook, as_json(alert), notify.timeout_seconds)
+        except _Failed as failed:
+            if warn:
+                warn(f"alert {alert['alert']} was not sent, and will be tried again: {failed}")
+            continue
+        sent.append(alert["alert"])
+    if sent:
+        with (
+            open_history(settings, waiting=warn) as connection,
+            sealed(connection, store_of(settings), "notify", {"alerts": sent}),
+        ):
+            connection.execute(
+                "UPDATE history.alerts SET notified_at = ? WHERE list_contains(?, alert)",
+                [now(), sent],
+            )
+    return len(sent)
+
+
+class _Failed(Exception):
+    """A delivery that did not arrive; the text says why."""
+
+
+def _pending(settings: Settings) -> list[Row]:
+    if not has_history(store_of(settings)):
+        return []
+    with open_history(settings, read_only=True) as connection:
+        if not has_table(connection, ALERTS):
+            return []
+        told = Shown(connection, settings).table(ALERTS)
+        found = read_rows(connection, ALERTS, _PENDING, [now()], told)
+    return sorted(found, key=lambda row: (row["opened"], row["slice"] != "all"))
+
+
+def as_json(alert: Row) -> bytes:
+    """An alert as receivers get it: one JSON object with the columns of the table."""
+    told = {
+        name: value.isoformat() + "Z" if hasattr(value, "isoformat") else value
+        for name, value in alert.items()
+        if name not in ("silent", "notified_at")
+    }
+    return json.dumps(told, ensure_ascii=False).encode()
+
+
+def _run(command: tuple[str, ...], body: bytes, seconds: float) -> None:
+    """Run a program, without a shell, with ``body`` on its standard input."""
+    try:
+        done = subprocess.run(
+            command, input=body, capture_output=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise _Failed(f"{command[0]} took longer than {seconds:g} s") from None
+    except (OSError, ValueError) as error:
+        raise _Failed(f"{command[0]}: {error}") from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().split("\n")[-1][:200]
+        raise _Failed(f"{command[0]} ended with {done.returncode}" + (f": {said}" if said else ""))
+
+
+def _post(address: str, body: bytes, seconds: float) -> None:
+    """POST ``body`` as JSON."""
+    from http.client import HTTPException
+    from urllib.request import Request, urlopen
+
+    try:
+        request = Request(address, body, {"Content-Type": "application/json"}, method="POST")
+        with urlopen(request, timeout=seconds) as answer:
+            answer.read()
+    except (OSError, ValueError, HTTPException) as error:
+        # An address may hold a secret, so only its host is shown, if that.
+        raise _Failed(f"webhook: {first_line(error)}") from None

@@ -1,0 +1,216 @@
+"""What an assessment looks at, read from the history once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+import duckdb
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+
+from metrics import UNKNOWN, WHOLE
+from pipeline.monitoring.subjects import Part, Row, Series
+from pipeline.settings.audit import Settings
+from pipeline.settings.choices import followed_scores
+from pipeline.trends import Facts
+from schemas.monitoring import SERIES_KEY
+from schemas.scores import LABEL
+
+Interval = tuple[float, float]
+Groups = Mapping[tuple[Series, str], Interval]
+"""Intervals of group values, by series (without aggregation) and group."""
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+SERIES_ORDER = (
+    f"slice <> '{WHOLE}', slice, slice_value, attribute NULLS FIRST, metric, "
+    "aggregation NULLS FIRST"
+)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Followed scores of consecutive batches.
+
+    ``values`` has the shape (batches, series), NaN where there is none; ``worst`` holds the group
+    that is worst off, as an index into ``groups``, -1 where there is none.  ``unfair`` is 1 for
+    series that are unfair when high and -1 for the others; ``parent`` the column of the same score
+    of the whole batch, -1 for none.
+    """
+
+    batches: tuple[str, ...]
+    series: tuple[Series, ...]
+    values: Floats
+    worst: Integers
+    groups: tuple[str, ...]
+    unfair: Integers
+
+    @property
+    def is_whole(self) -> NDArray[np.bool_]:
+        """Which series are about whole batches."""
+        return np.array([each.part.is_whole for each in self.series], dtype=np.bool_)
+
+    @property
+    def parent(self) -> Integers:
+        """For each series of a slice, the column of its whole batch."""
+        at = {each: index for index, each in enumerate(self.series)}
+        return np.array(
+            [-1 if each.part.is_whole else at.get(each.whole, -1) for each in self.series],
+            dtype=np.int64,
+        )
+
+    @cached_property
+    def parts(self) -> dict[Part, Integers]:
+        """The columns of each attribute of each slice."""
+        found: dict[Part, list[int]] = {}
+        for column, series in enumerate(self.series):
+            found.setdefault(series.part, []).append(column)
+        return {part: np.array(columns) for part, columns in found.items()}
+
+    @property
+    def weekdays(self) -> Integers:
+        """Day of the week of each batch, 0 for Mondays; -1 where its key is no date."""
+        return np.array([_weekday(batch) for batch in self.batches], dtype=np.int64)
+
+
+def _weekday(batch: str) -> int:
+    try:
+        return date.fromisoformat(batch).weekday()
+    except ValueError:
+        return -1
+
+
+def read_matrix(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    batches: Sequence[str],
+    *,
+    whole_only: bool = False,
+) -> Matrix:
+    """Followed scores of ``batches``, which are in key order; of whole batches only, or of all."""
+    scores = followed_scores(settings)
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE followed AS SELECT batch, value, worst_group, "
+        f"{', '.join(SERIES_KEY)}, dense_rank() OVER (ORDER BY {SERIES_ORDER}) - 1 AS place "
+        "FROM history.fairness_history "
+        f"WHERE list_contains(?, batch) AND list_contains(?, {LABEL}) AND (slice = ? OR NOT ?)",
+        [list(batches), list(scores), WHOLE, whole_only],
+    )
+    series = tuple(
+        Series(*row)
+        for row in connection.execute(
+            f"SELECT DISTINCT ON (place) {', '.join(SERIES_KEY)} FROM followed ORDER BY place"
+        ).fetchall()
+    )
+    cells = connection.sql("SELECT batch, place, value, worst_group FROM followed").to_arrow_table()
+    connection.execute("DROP TABLE followed")
+    row_of = {batch: index for index, batch in enumerate(batches)}
+    rows = _coded(cells["batch"], row_of)
+    columns = cells["place"].to_numpy().astype(np.int64)
+    shape = (len(batches), len(series))
+    values = np.full(shape, np.nan)
+    values[rows, columns] = cells["value"].to_numpy().astype(np.float64)
+    groups = tuple(sorted(set(cells["worst_group"].unique().to_pylist()) - {None}))
+    worst = np.full(shape, -1, dtype=np.int64)
+    worst[rows, columns] = _coded(
+        cells["worst_group"], {group: at for at, group in enumerate(groups)}
+    )
+    unfair = np.array(
+        [1 if scores[each.label].alarm == "high" else -1 for each in series], dtype=np.int64
+    )
+    return Matrix(tuple(batches), series, values, worst, groups, unfair)
+
+
+def _coded(column: pyarrow.ChunkedArray, codes: Mapping[str, int]) -> Integers:
+    """``codes`` of the texts of a column, -1 for what has none."""
+    encoded = column.combine_chunks().dictionary_encode()
+    table = [codes.get(text, -1) for text in encoded.dictionary.to_pylist()]
+    indices = encoded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
+    found: Integers = np.array([*table, -1], dtype=np.int64)[indices]
+    return found
+
+
+def read_facts(connection: duckdb.DuckDBPyConnection, batches: Sequence[str]) -> dict[str, Facts]:
+    """What gates look at, for those of ``batches`` whose counts are kept."""
+    groups: dict[str, dict[str, dict[str, int]]] = {}
+    for batch, attribute, group, rows in connection.execute(
+        "SELECT batch, attribute, group_value, sum(rows)::BIGINT FROM history.rank_counts "
+        "WHERE slice = ? AND list_contains(?, batch) GROUP BY ALL ORDER BY ALL",
+        [WHOLE, list(batches)],
+    ).fetchall():
+        groups.setdefault(batch, {}).setdefault(attribute, {})[group] = rows
+    found = {}
+    for batch, rows, lists, relevance, click in connection.execute(
+        "SELECT batch, rows, lists, coalesce(relevance_known, 0), coalesce(click_known, 0) "
+        "FROM history.slice_counts WHERE slice = ? AND list_contains(?, batch)",
+        [WHOLE, list(batches)],
+    ).fetchall():
+        here = groups.get(batch, {})
+        found[batch] = Facts(
+            rows=rows,
+            lists=lists,
+            relevance_known=relevance,
+            click_known=click,
+            unknown={
+                attribute: counts.get(UNKNOWN, 0) / max(sum(counts.values()), 1)
+                for attribute, counts in here.items()
+            },
+            groups={
+                attribute: {name: n for name, n in counts.items() if name != UNKNOWN}
+                for attribute, counts in here.items()
+            },
+        )
+    return found
+
+
+def read_verdicts(
+    connection: duckdb.DuckDBPyConnection, batches: Sequence[str]
+) -> dict[str, list[tuple[Series, str]]]:
+    """Series of each batch that are definitely ok or a breach by themselves."""
+    found: dict[str, list[tuple[Series, str]]] = {}
+    for batch, verdict, *key in connection.execute(
+        f"SELECT batch, verdict, {', '.join(SERIES_KEY)} FROM history.fairness_history "
+        "WHERE list_contains(?, batch) AND verdict IN ('ok', 'breach') ORDER BY ALL",
+        [list(batches)],
+    ).fetchall():
+        found.setdefault(batch, []).append((Series(*key), verdict))
+    return found
+
+
+def read_groups(
+    connection: duckdb.DuckDBPyConnection, batch: str, metrics: Sequence[str]
+) -> dict[tuple[Series, str], Row]:
+    """Values of the groups of a batch, by series (without aggregation) and group."""
+    rows = connection.execute(
+        "SELECT slice, slice_value, attribute, metric, NULL, group_value, value, lower, upper, n "
+        "FROM history.group_history WHERE batch = ? AND list_contains(?, metric) "
+        "ORDER BY ALL",
+        [batch, list(metrics)],
+    ).fetchall()
+    return {
+        (Series(*row[:5]), row[5]): dict(
+            zip(("value", "lower", "upper", "n"), row[6:], strict=True)
+        )
+        for row in rows
+    }
+
+
+def read_scores(
+    connection: duckdb.DuckDBPyConnection, batch: str, labels: Sequence[str]
+) -> dict[Series, Row]:
+    """Rows of fairness_history of a batch, by series."""
+    rows = connection.sql(
+        f"SELECT * FROM history.fairness_history WHERE batch = ? AND list_contains(?, {LABEL})",
+        params=[batch, list(labels)],
+    ).to_arrow_table()
+    return {Series.of(row): row for row in rows.to_pylist()}
+
+
+def intervals(rows: Mapping[tuple[Series, str], Row]) -> dict[tuple[Series, str], Interval]:
+    """The intervals of those group values that have one."""
+    return {
+        key: (row["lower"], row["upper"])
+        for key, row in rows.items()
+        if row["lower"] is not None and row["upper"] is not None
+    }

@@ -1,0 +1,251 @@
+"""The history as others may see it: its tables, without the numbers that are about too few.
+
+The store keeps everything.  What leaves it (the published copy, ``evenrank history``, alerts) is
+read through here; with ``privacy.min_cell`` off, that is the tables as they are.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import duckdb
+import pyarrow
+
+from metrics import WHOLE
+from pipeline.privacy.small_cells import SUPPRESSED, Block, Hidden, Place, hidden
+from pipeline.settings.audit import Settings
+from schemas.columns import Table, literal, quoted
+from schemas.history import BATCHES, COUNTS_OF_HISTORY, HISTORY, SUPERSEDED
+from schemas.monitoring import ALERT_BATCHES, ALERTS, CHANGE_POINTS, GATES, TRENDS
+
+_SCORES, _GROUPS = HISTORY
+UNTOLD = (*SUPERSEDED, *COUNTS_OF_HISTORY)
+"""Tables that say too much beside others: counts by rank, and what scores were before."""
+OTHERS = ("Slices that contribute most: ", "The same in ")
+"""How lines of an alert begin that are about other slices than its own."""
+_SAID = {
+    "reason": SUPPRESSED,
+    "status": "insufficient",
+    "status_reason": SUPPRESSED,
+    "verdict": "insufficient",
+    "verdict_reason": SUPPRESSED,
+}
+_OF_SCORES = (
+    "value",
+    "worst_group",
+    "best_group",
+    "lower",
+    "upper",
+    "expected",
+    "noise_limit",
+    "p_noise",
+)
+_OF_BATCHES = (
+    "lists",
+    "rows_read",
+    "rows_accepted",
+    "rows_rejected",
+    "lists_rejected",
+    "graded_rows",
+)
+_OF_LISTS = ("queries", "lists", "lists_undefined")
+"""What is not told of attributes of which something is left out: rule 5 of ``cells``."""
+_PLACE = ("batch", "slice", "slice_value")
+_BLOCK = (*_PLACE, "attribute")
+
+
+class Shown:
+    """The tables of a history that is attached as ``history``, as SQL to select from.
+
+    Makes tables of the session that say what is left out of which batch.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+        self.connection = connection
+        self.hides = settings.privacy.min_cell > 1
+        if self.hides:
+            _note(connection, _found(connection, settings.privacy.min_cell))
+
+    def tells(self, table: Table) -> bool:
+        """Whether anything of a table is told."""
+        return not (self.hides and table in UNTOLD)
+
+    def table(self, table: Table) -> str:
+        """SQL of a table to select from, with the columns that the history has."""
+        source = f"history.{table.name}"
+        query = _QUERIES.get(table.name) if self.hides else None
+        if query is None:
+            return source
+        names = self.connection.sql(f"FROM {source} LIMIT 0").columns
+        return f"({query(source, names)})"
+
+
+def _found(connection: duckdb.DuckDBPyConnection, k: int) -> dict[str, Hidden]:
+    """What is left out of each batch."""
+    places: dict[str, dict[Place, int]] = defaultdict(dict)
+    blocks: dict[str, dict[Block, dict[str, int]]] = defaultdict(dict)
+    for batch, *place, size in _sizes(connection, "slice_counts", ()):
+        places[batch][Place(*place)] = size
+    for batch, *block, group, size in _sizes(
+        connection, "prefix_stats", ("attribute", "group_value")
+    ):
+        blocks[batch].setdefault(Block(*block), {})[group] = size
+    # Scores of batches whose counts are not kept rest on nobody knows how many.
+    for batch, name, value, attribute in connection.execute(
+        f"SELECT DISTINCT {', '.join(_BLOCK)} FROM history.fairness_history"
+    ).fetchall():
+        places[batch].setdefault(Place(name, value), 1)
+        if attribute is not None:
+            blocks[batch].setdefault(Block(name, value, attribute), {"": 1})
+    return {batch: hidden(sizes, blocks[batch], k) for batch, sizes in places.items()}
+
+
+def _sizes(
+    connection: duckdb.DuckDBPyConnection, table: str, more: Iterable[str]
+) -> list[tuple[Any, ...]]:
+    """Queries that each row of a count table rests on; lists where queries were not counted."""
+    there = connection.sql(f"FROM history.{table} LIMIT 0").columns
+    queries = "coalesce(queries, lists)" if "queries" in there else "lists"
+    return connection.execute(
+        f"SELECT {', '.join((*_PLACE, *more))}, least({queries}, lists) FROM history.{table}"
+    ).fetchall()
+
+
+def _note(connection: duckdb.DuckDBPyConnection, found: Mapping[str, Hidden]) -> None:
+    """Tables of the session: slices and blocks that are left out, and torn attributes."""
+    for name, columns, rows in (
+        ("hidden_places", _PLACE, [(b, *each) for b, out in found.items() for each in out.places]),
+        ("hidden_blocks", _BLOCK, [(b, *each) for b, out in found.items() for each in out.blocks]),
+    ):
+        table = pyarrow.table(
+            {column: [row[n] for row in rows] for n, column in enumerate(columns)},
+            pyarrow.schema([(column, pyarrow.string()) for column in columns]),
+        )
+        connection.register("hidden_rows", table)
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM hidden_rows")
+        connection.unregister("hidden_rows")
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE torn_attributes AS "
+        "SELECT DISTINCT batch, attribute FROM hidden_blocks"
+    )
+    # Series are compared with their past: what was once left out can be told from that.
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE hidden_parts AS SELECT DISTINCT batch, slice, slice_value, "
+        "attribute, attribute IS NULL AS every FROM "
+        "(FROM hidden_blocks UNION ALL SELECT *, NULL FROM hidden_places)"
+    )
+
+
+def _no_place() -> str:
+    """SQL: the slice of a row is not left out of its batch."""
+    return f"NOT EXISTS (FROM hidden_places AS p WHERE {_same('p', 't', _PLACE)})"
+
+
+def _same(one: str, other: str, names: Iterable[str]) -> str:
+    return " AND ".join(f"{one}.{name} = {other}.{name}" for name in names)
+
+
+def _scores(source: str, names: list[str]) -> str:
+    said = {name: f"t.{quoted(name)}" for name in names}
+    for name in said.keys() & {*_SAID, *_OF_SCORES}:
+        other = literal(_SAID[name]) if name in _SAID else "NULL"
+        said[name] = f"CASE WHEN h.batch IS NULL THEN t.{name} ELSE {other} END"
+    if "lists_undefined" in said:
+        said["lists_undefined"] = "CASE WHEN torn.batch IS NULL THEN t.lists_undefined END"
+    return (
+        f"SELECT {_aliased(said)} FROM {source} AS t LEFT JOIN hidden_blocks AS h "
+        f"ON {_same('h', 't', _BLOCK)} LEFT JOIN {_TORN} WHERE {_no_place()}"
+    )
+
+
+_TORN = "torn_attributes AS torn ON torn.batch = t.batch AND torn.attribute = t.attribute"
+
+
+def _aliased(said: Mapping[str, str]) -> str:
+    return ", ".join(f"{sql} AS {quoted(name)}" for name, sql in said.items())
+
+
+def _groups(source: str, names: list[str]) -> str:
+    said = {
+        name: f"CASE WHEN torn.batch IS NULL THEN t.{name} END"
+        if name in _OF_LISTS
+        else f"t.{quoted(name)}"
+        for name in names
+    }
+    return (
+        f"SELECT {_aliased(said)} FROM {source} AS t LEFT JOIN {_TORN} "
+        f"WHERE NOT EXISTS (FROM hidden_blocks AS b WHERE {_same('b', 't', _BLOCK)})"
+    )
+
+
+def _batches(source: str, names: list[str]) -> str:
+    """Counts of a batch that is left out; and no digest of numbers of which some are not told."""
+    whole = f"(SELECT batch FROM hidden_places WHERE slice = {literal(WHOLE)})"
+    said = {name: quoted(name) for name in names}
+    for name in said.keys() & {*_OF_BATCHES}:
+        said[name] = f"CASE WHEN batch NOT IN {whole} THEN {name} END"
+    if "result_hash" in said:
+        said["result_hash"] = (
+            "CASE WHEN batch NOT IN (SELECT batch FROM hidden_parts) THEN result_hash END"
+        )
+    return f"SELECT {_aliased(said)} FROM {source}"
+
+
+def _never_hidden(where: str = "true") -> str:
+    """SQL: nothing of the slice and attribute of a row was ever left out."""
+    return (
+        "NOT EXISTS (FROM hidden_parts AS h WHERE h.slice = t.slice "
+        "AND h.slice_value = t.slice_value "
+        f"AND (h.every OR h.attribute = t.attribute) AND {where})"
+    )
+
+
+def _series(source: str, names: list[str]) -> str:
+    return f"SELECT t.* FROM {source} AS t WHERE {_never_hidden()}"
+
+
+def _gates(source: str, names: list[str]) -> str:
+    return (
+        f"SELECT t.* FROM {source} AS t WHERE NOT EXISTS (FROM hidden_parts AS h "
+        f"WHERE h.slice = {literal(WHOLE)} AND (h.every OR h.attribute = t.attribute))"
+    )
+
+
+def _alerts(source: str, names: list[str]) -> str:
+    """Alerts about what is told, without lines about slices that may not be."""
+    seen = f"(SELECT batch FROM history.{ALERT_BATCHES.name} AS s WHERE s.alert = t.alert)"
+    past = f"(t.kind <> 'breach' OR h.batch IN {seen} OR h.batch = t.last_seen)"
+    return (
+        f"SELECT t.* REPLACE ({_own_lines('t.text', 't.last_seen')} AS text) "
+        f"FROM {source} AS t WHERE {_never_hidden(past)}"
+    )
+
+
+def _own_lines(text: str, batch: str) -> str:
+    """SQL of a text without lines about other slices, where anything of the batch is left out."""
+    kept = " AND ".join(f"NOT starts_with(line, {literal(words)})" for words in OTHERS)
+    lines = f"list_filter(string_split({text}, chr(10)), lambda line: {kept})"
+    return (
+        f"CASE WHEN {batch} IN (SELECT batch FROM hidden_parts) "
+        f"THEN array_to_string({lines}, chr(10)) ELSE {text} END"
+    )
+
+
+def _sightings(source: str, names: list[str]) -> str:
+    alerts = _alerts(f"history.{ALERTS.name}", [])
+    return (
+        f"SELECT t.* REPLACE ({_own_lines('t.text', 't.batch')} AS text) FROM {source} AS t "
+        f"SEMI JOIN ({alerts}) AS told USING (alert)"
+    )
+
+
+_QUERIES = {
+    _SCORES.name: _scores,
+    _GROUPS.name: _groups,
+    BATCHES.name: _batches,
+    TRENDS.name: _series,
+    CHANGE_POINTS.name: _series,
+    GATES.name: _gates,
+    ALERTS.name: _alerts,
+    ALERT_BATCHES.name: _sightings,
+}

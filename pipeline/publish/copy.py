@@ -1,0 +1,120 @@
+"""The copy that dashboards read: the history with documented views, swapped in atomically."""
+
+import os
+from pathlib import Path
+
+import duckdb
+import pyarrow
+
+from pipeline.errors import AuditError
+from pipeline.history.commits import has_history, read_head
+from pipeline.history.opening import HISTORY_DATABASE, open_history
+from pipeline.privacy.suppression import Shown
+from pipeline.publish.copy_tables import (
+    Made,
+    about,
+    expected_batches,
+    made_now,
+    made_of,
+    thresholds,
+)
+from pipeline.publish.worst_lists import worst_lists
+from pipeline.settings.audit import Settings
+from pipeline.store.checkpoints import remove_database
+from pipeline.store.files import replace_file
+from pipeline.store.paths import store_of
+from pipeline.store.sessions import Tell, attach
+from pipeline.store.tables import create, describe, transaction
+from schemas.columns import Table
+from schemas.copy import ABOUT, COPY_TABLES, EXPECTED_BATCHES, THRESHOLDS, WORST_LISTS
+from schemas.history import HISTORY_TABLES
+from schemas.views import VIEWS
+
+_PUBLISHED = "published"
+_UNFINISHED = ".new.duckdb"
+
+
+def publish(settings: Settings, waiting: Tell | None = None) -> Path:
+    """Replace the dashboard copy by the history as it stands; returns its path.
+
+    Readers that hold the old copy open keep it; whoever opens next meets the new one.  The history
+    is held meanwhile, so that no older copy takes the place of a newer one.
+    """
+    store = store_of(settings)
+    new = store.root / f"dashboard.{os.getpid()}{_UNFINISHED}"
+    with open_history(settings, waiting=waiting) as connection:
+        # Nobody else is at it now, so these are of processes that were killed.
+        for path in store.root.glob(f"dashboard.*{_UNFINISHED}*"):
+            path.unlink()
+        try:
+            write_copy(connection, new, settings, made_now())
+            replace_file(new, store.dashboard)
+        finally:
+            remove_database(new)
+    return store.dashboard
+
+
+def publish_changes(settings: Settings, waiting: Tell | None = None) -> None:
+    """Publish, unless the copy is that of the history and the schedule as they stand."""
+    if stale(settings):
+        publish(settings, waiting)
+
+
+def stale(settings: Settings) -> bool:
+    """Whether the dashboard copy is missing, unreadable or of another history or schedule."""
+    store = store_of(settings)
+    if not has_history(store):
+        return False
+    with open_history(settings, read_only=True) as connection:
+        head = read_head(connection)
+        try:
+            attach(connection, store.dashboard, _PUBLISHED, read_only=True)
+            if head is None or head != read_head(connection, _PUBLISHED):
+                return True
+            return made_of(connection, _PUBLISHED, settings) is None
+        except (AuditError, duckdb.Error):
+            return True
+
+
+def write_copy(
+    connection: duckdb.DuckDBPyConnection, path: Path, settings: Settings, made: Made
+) -> None:
+    """Write the attached history to ``path``, a new file, with documented views.
+
+    Where ``privacy.min_cell`` asks for it, without what is about too few, and tables that tell it.
+    Equal histories give equal copies, but for what ``made`` says of the copy.
+    """
+    lists = worst_lists(connection, settings)
+    attach(connection, path, _PUBLISHED)
+    shown = Shown(connection, settings)
+    tables = [table for table in HISTORY_TABLES if shown.tells(table)]
+    if shown.hides:
+        for table in tables:
+            connection.execute(
+                f"CREATE TABLE {_PUBLISHED}.{table.name} AS FROM {shown.table(table)}"
+            )
+    else:
+        connection.execute(f"COPY FROM DATABASE {HISTORY_DATABASE} TO {_PUBLISHED}")
+    more = {
+        EXPECTED_BATCHES: expected_batches(settings.schedule, made),
+        THRESHOLDS: thresholds(connection),
+        ABOUT: [about(settings, made)],
+    }
+    connection.execute(f"USE {_PUBLISHED}")
+    # One commit: each is written to the disk twice, and waited for.
+    with transaction(connection):
+        create(connection, _PUBLISHED, *COPY_TABLES)
+        _insert(connection, WORST_LISTS, lists)
+        for table, rows in more.items():
+            _insert(connection, table, pyarrow.Table.from_pylist(rows, schema=table.arrow))
+        create(connection, _PUBLISHED, *VIEWS)
+        describe(connection, _PUBLISHED, *tables, *COPY_TABLES, *VIEWS)
+    connection.execute(f"CHECKPOINT {_PUBLISHED}")
+    connection.execute("USE memory")
+    connection.execute(f"DETACH {_PUBLISHED}")
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, table: Table, rows: pyarrow.Table) -> None:
+    connection.register("new_rows", rows)
+    connection.execute(f"INSERT INTO {_PUBLISHED}.{table.name} BY NAME FROM new_rows")
+    connection.unregister("new_rows")

@@ -1,0 +1,131 @@
+"""Tables that are written into the published copy for its views: days, limits, the copy itself."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import duckdb
+from pydantic import ValidationError
+
+from metrics import WHOLE, parse_score
+from pipeline.scores.verdicts import holds
+from pipeline.settings.audit import Settings
+from pipeline.settings.labels import JOIN
+from pipeline.settings.sections import Schedule, Threshold
+from pipeline.store.tables import now
+from pipeline.version import code_version
+from schemas.copy import ABOUT, THRESHOLDS
+from schemas.views import VIEWS_VERSION
+
+AHEAD = timedelta(days=400)
+"""Days that are written ahead where the schedule has no end: a copy that nobody renews still says
+for that long which days are missing."""
+_DAYS = ("start", "end", "timezone", "deadline_hours")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Made:
+    """When a copy was made (UTC), and by which version of the code."""
+
+    at: datetime
+    by: str
+
+
+def made_now() -> Made:
+    """What a copy says of itself that is made now."""
+    return Made(now(), code_version())
+
+
+def made_of(
+    connection: duckdb.DuckDBPyConnection, database: str, settings: Settings
+) -> Made | None:
+    """What an attached copy says of itself.
+
+    None where its views are of another version, or its days those of another schedule.
+    """
+    there = connection.execute(
+        "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?",
+        [database, ABOUT.name],
+    ).fetchall()
+    if not there:
+        return None
+    rows = connection.execute(
+        f"SELECT published_at, code_version FROM {database}.{ABOUT.name} "
+        "WHERE views_version = ? AND schedule = ?",
+        [VIEWS_VERSION, _said(settings.schedule)],
+    ).fetchall()
+    return Made(*rows[0]) if rows else None
+
+
+def about(settings: Settings, made: Made) -> Row:
+    """The row of the table about."""
+    schedule = settings.schedule
+    return {
+        "views_version": VIEWS_VERSION,
+        "code_version": made.by,
+        "published_at": made.at,
+        "timezone": schedule.timezone,
+        "schedule_end": schedule.end.isoformat() if schedule.end else None,
+        "schedule": _said(schedule),
+    }
+
+
+def _said(schedule: Schedule) -> str:
+    return json.dumps(schedule.model_dump(mode="json", include=set(_DAYS)), sort_keys=True)
+
+
+def expected_batches(schedule: Schedule, made: Made) -> list[Row]:
+    """Rows of the table expected_batches: every day of the schedule, oldest first.
+
+    A day is due ``deadline_hours`` after its end in the time zone of the schedule.
+    """
+    last = schedule.end or made.at.date() + AHEAD
+    days = (last - schedule.start).days + 1
+    return [_expected(schedule, schedule.start + timedelta(days=at)) for at in range(days)]
+
+
+def _expected(schedule: Schedule, day: date) -> Row:
+    ends = datetime.combine(day + timedelta(days=1), time(), ZoneInfo(schedule.timezone))
+    due = ends.astimezone(UTC) + timedelta(hours=schedule.deadline_hours)
+    return {"batch": day.isoformat(), "due_at": due.replace(tzinfo=None)}
+
+
+def thresholds(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+    """Rows of the table thresholds, for all settings that the attached history knows.
+
+    Scores of settings that were not kept, or that this version does not understand, have none.
+    """
+    known = connection.execute(
+        "SELECT DISTINCT config_hash, settings FROM history.batches "
+        "WHERE settings IS NOT NULL ORDER BY ALL"
+    ).fetchall()
+    rows: dict[tuple[Any, ...], Row] = {}
+    for digest, said in known:
+        try:
+            found = list(_limits(digest, json.loads(said)))
+        except (ValidationError, ValueError, KeyError, TypeError):
+            continue
+        rows |= {tuple(row[name] for name in THRESHOLDS.key): row for row in found}
+    return list(rows.values())
+
+
+def _limits(digest: str, said: dict[str, Any]) -> Iterator[Row]:
+    attributes = [JOIN.join(names) for names in said["attributes"]]
+    for label, limit in said["thresholds"].items():
+        threshold, score = Threshold.model_validate(limit), parse_score(label)
+        for attribute in attributes if score.measure.metric.grouped else (None,):
+            for slice_name in (WHOLE, *said["slices"]):
+                if holds(threshold, attribute, slice_name):
+                    yield {
+                        "config_hash": digest,
+                        "slice": slice_name,
+                        "attribute": attribute,
+                        "metric": score.measure.label,
+                        "aggregation": score.aggregation.name if score.aggregation else None,
+                        "threshold_min": threshold.min,
+                        "threshold_max": threshold.max,
+                    }

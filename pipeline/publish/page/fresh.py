@@ -1,0 +1,37 @@
+"""Keeps the page in step with the published copy."""
+
+from pathlib import Path
+
+from pipeline.errors import AuditError
+from pipeline.publish.copy import publish
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
+from pipeline.store.sessions import Tell
+
+
+def show(settings: Settings, tell: Tell) -> Path:
+    """Publish the history as it stands, and write its page; returns the path of the copy."""
+    path = publish(settings, tell)
+    renew_report(settings, tell)
+    return path
+
+
+def renew_report(settings: Settings, tell: Tell) -> Path | None:
+    """Write the page anew if the copy is newer than it; returns its path, None without one.
+
+    A page that cannot be written is told and fails nothing: what it shows is published already.
+    """
+    store = store_of(settings)
+    if not store.dashboard.exists():
+        return None
+    try:
+        page = store.report
+        if page.is_file() and page.stat().st_mtime_ns >= store.dashboard.stat().st_mtime_ns:
+            return page
+        # The charts take a second to load, which most calls do not need.
+        from pipeline.publish.page.page import write_report
+
+        return write_report(settings)
+    except (AuditError, OSError) as error:
+        tell(f"the page is as it was before: {error}")
+        return None

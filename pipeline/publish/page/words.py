@@ -1,0 +1,34 @@
+"""What the page says in words: the headline, slices, numbers in three digits, times in UTC."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.formatting.numbers import counted
+
+
+def headline(newest: str | None, batch: Mapping[str, Any] | None) -> tuple[str, str | None]:
+    """The one sentence, and the verdict whose look it has."""
+    if newest is None or batch is None:
+        return "No batch has been scored yet", None
+    if not batch["scores"]:
+        return f"{newest}: its scores are kept back, as they are about too few", None
+    breaches, gated, doubtful = batch["breach"], batch["gated"], batch["insufficient"]
+    if breaches:
+        whose = "its threshold" if breaches == 1 else "their thresholds"
+        return f"{newest}: {_scores(breaches)} beyond {whose}", "breach"
+    if gated:
+        return f"{newest}: not judged, as it is unlike the batches before it", "gated"
+    if doubtful:
+        return (
+            f"{newest}: no breach, but {_scores(doubtful)} cannot be told for sure",
+            "insufficient",
+        )
+    if batch["ok"]:
+        return f"{newest}: no score is beyond its threshold", "ok"
+    if batch["undefined"]:
+        return f"{newest}: no score with a threshold has a value", "undefined"
+    return f"{newest}: scored, but no thresholds are set", "not_judged"
+
+
+def _scores(count: int) -> str:
+    return counted(count, "score")

@@ -1,0 +1,77 @@
+"""What became of one batch, and whether it had to be run at all.
+
+Not here: how people are told (``pipeline.terminal``).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.errors import AuditError
+from pipeline.history.manifest import Manifest
+from pipeline.log.deliveries import delivery
+from pipeline.log.rejected_rows import RuleCount
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
+from pipeline.version import code_version
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one batch.
+
+    ``status``: done, unchanged, no_data, refused or failed.  ``revision`` counts replacements of
+    its scores; 0 when it has none.  ``gated``: a gate keeps its scores from being judged.
+    ``result_hash`` is the digest of all published numbers, None where there are none.
+    ``later`` are later batches that say something else since; ``assessed``: what the history says
+    has changed with an assessment.
+    """
+
+    batch: str
+    status: str
+    message: str = ""
+    lists: int = 0
+    rows_read: int = 0
+    rows_accepted: int = 0
+    rows_rejected: int = 0
+    scores: int = 0
+    breaches: int = 0
+    revision: int = 0
+    rules: tuple[RuleCount, ...] = ()
+    notes: tuple[str, ...] = ()
+    gated: bool = False
+    result_hash: str | None = None
+    later: tuple[str, ...] = ()
+    assessed: bool = False
+    exit_code: int = 0
+
+
+def up_to_date(settings: Settings, batch: str, known: Manifest) -> bool:
+    """Whether the history already holds what running the batch would give."""
+    row = known.get(batch)
+    if row is None or row["status"] != "done":
+        return False
+    if (row["config_hash"], row["code_version"]) != (settings.config_hash, code_version()):
+        return False
+    if not store_of(settings).batch(batch).exists():
+        return False
+    try:
+        return bool(delivery(settings, batch).digest == row["input_hash"])
+    except (AuditError, OSError):
+        return False
+
+
+def unchanged(row: dict[str, Any], why: str = "same input, settings and code") -> Outcome:
+    """The outcome of a batch that is left as its row of the manifest says."""
+    return Outcome(
+        row["batch"],
+        "unchanged",
+        why,
+        row["lists"],
+        row["rows_read"],
+        row["rows_accepted"],
+        row["rows_rejected"],
+        breaches=row["breaches"],
+        revision=row["revision"],
+        gated=row["gated"],
+        result_hash=row["result_hash"],
+    )

@@ -1,0 +1,337 @@
+"""The noise floor: what scores would be if group did not matter for position."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import floor, isfinite
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow
+import pyarrow.compute
+from scipy.special import ndtr, ndtri
+
+from metrics import (
+    BELOW_ALL,
+    UNIT,
+    Asked,
+    Counts,
+    Evaluation,
+    PairCounts,
+    PrefixCounts,
+    Replicates,
+    Score,
+    ScoreName,
+    Total,
+    asked,
+    bare_ranks,
+    replicated,
+)
+from metrics.weights import FloatArray, IntArray
+from pipeline.scores.evidence.chance import SHUFFLES, Mix, drawn, shuffled_prefixes
+from pipeline.scores.evidence.randomness import normal_draws
+from pipeline.settings.audit import Settings
+from schemas.columns import Table, quoted
+from schemas.counts import MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE
+
+Key = tuple[str, ...]
+PASSED = 0.95
+"""Where the noise limit lies: chance alone stays within it in this share of batches.  A score must
+exist in this share of draws, too."""
+ROUNDING = 1e-12
+"""What rounding can make of equal numbers, relative to their size."""
+_READ = frozenset({"lists", "ranks", "groups", "unknown_counts", "catalogue", "target", "binary"})
+"""What a measure may read beside what is drawn: chance leaves it as it is."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What chance alone gives for one score.
+
+    ``limit`` is passed, to the unfair side, in 5 of 100 batches; ``p_value`` is the probability of
+    a score as unfair as the batch's own, or more.  Both are None where no side is unfair, and a
+    limit that is infinite is None.  ``settled`` is what chance gives in the end, when the same
+    lists come again and again: unfair by itself where groups differ in what a metric divides by.
+    A score without value, because a group is shut out, has the ``p_value`` alone.
+    """
+
+    settled: float | None
+    expected: float | None
+    limit: float | None
+    p_value: float | None
+
+
+class Noise:
+    """Noise floors of a batch, from its tables mix_counts, mix_pairs and mix_sample."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, database: str, settings: Settings
+    ) -> None:
+        self._settings = settings
+        self._database = quoted(database)
+        self._connection = connection
+        self._counts, self._pairs, self._samples = map(
+            self._pieces, (MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE)
+        )
+        self._key: Key = ()
+        self._made: dict[tuple[Any, ...], Any] = {}
+
+    def _pieces(self, table: Table) -> dict[Key, pyarrow.Table]:
+        """Rows of a mix table, by slice, its value and attribute."""
+        columns = ", ".join(
+            f"{quoted(column.name)}::DOUBLE AS {quoted(column.name)}"
+            if column.type == "HUGEINT"
+            else quoted(column.name)
+            for column in table.columns
+        )
+        found = self._connection.sql(
+            f"SELECT {columns} FROM {self._database}.{table.name} "
+            f"ORDER BY {', '.join(map(quoted, table.key))}"
+        ).to_arrow_table()
+        return pieces(found, ("slice", "slice_value", "attribute"))
+
+    def floors(
+        self, part: tuple[str, str], attribute: str, found: Evaluation, counts: Counts
+    ) -> tuple[Floor | None, ...]:
+        """The floor of each score of an evaluation; None where it is not known."""
+        none = (None,) * len(found.scores)
+        key = (*part, attribute)
+        measure = found.measure
+        if measure.uses_lists or key not in self._counts:
+            return none
+        if key != self._key:
+            # What is asked for next is of the same slice and attribute, or of another for good.
+            self._key, self._made = key, {}
+        depth = int(counts.ranks.rank.max(initial=1))
+        wants = asked(measure, depth)
+        if "prefixes" in wants.fields:
+            return self._of_prefixes(found, counts)
+        replicates = self._drawn(wants, counts, depth)
+        if replicates is None:
+            return none
+        scores = replicated(found, replicates).scores
+        return tuple(
+            self._shut_out(score, wants, counts)
+            if values is None or score.value is None
+            else _floor(score.name, score.value, values)
+            for score, values in zip(found.scores, scores, strict=True)
+        )
+
+    def _shut_out(self, score: Score, wants: Asked, counts: Counts) -> Floor | None:
+        """How likely chance alone keeps one of the groups, or more, off all that has weight.
+
+        Added up over groups, it is that probability or more (Bonferroni).
+        """
+        weights = [weight for weight in wants.totals.values() if weight is not None]
+        if (score.reason or "").split(":")[0] not in BELOW_ALL or not weights:
+            return None
+        chances = self._mix(counts.groups).shut_out(weights[0])[counts.takes_part]
+        return Floor(None, None, None, min(1.0, float(np.cumsum(chances)[-1])))
+
+    def _drawn(self, wants: Asked, counts: Counts, depth: int) -> Replicates | None:
+        """Counts as chance draws them; None where that is more than one sum over positions."""
+        weighted = [total for total, weight in wants.totals.items() if weight is not None]
+        others = wants.fields - _READ - {"pairs", "known_rows"}
+        one_sum = [total[0] for total in weighted] == ["rows"] and "pairs" not in wants.fields
+        pairs = not weighted and "pairs" in wants.fields
+        # With gaps, ranks are not the places that items can change.
+        gaps = self._settings.ranks.gaps == "keep" and not pairs
+        mix = self._mix(counts.groups)
+        if others or gaps or not mix.paired or not (one_sum or pairs):
+            return None
+        totals: dict[Total, FloatArray] = {
+            (column, weight): counts.total(column)[None]
+            for column, weight in wants.totals
+            if weight is None
+        }
+        share = None
+        if pairs:
+            share = self._once(("pairs", counts.groups), lambda: self._shares(mix))
+        for total in weighted:
+            weight = wants.totals[total]
+            if weight is not None:
+                sums = partial(self._sums, mix, weight, counts)
+                totals[total] = self._once((total, counts.groups), sums)
+        return _replicates(counts, depth, totals, share)
+
+    def _once(self, name: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """What ``make`` gives, made once for the slice and attribute at hand."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+    def _normal(self, groups: int) -> FloatArray:
+        """Standard normal draws, and one without any noise last."""
+        evidence = self._settings.evidence
+        draws = normal_draws(evidence.seed, evidence.noise_draws, groups)
+        return np.concatenate([draws, np.zeros((1, groups))])
+
+    def _sums(self, mix: Mix, weight: FloatArray, counts: Counts) -> FloatArray:
+        """Each group's weight in draws, shape (draws, groups), within what positions allow."""
+        mean, covariance = mix.weighted(weight)
+        # What cannot change is what it is: not another number by a last bit.
+        still = covariance.diagonal() <= (ROUNDING * mean) ** 2
+        mean = np.where(still, counts.total("rows", weight[counts.ranks.rank - 1]), mean)
+        least, most = mix.reach(weight)
+        bounds = np.where(still, mean, least), np.where(still, mean, most)
+        return np.clip(drawn(mean, covariance, self._normal(mix.groups)), *bounds)
+
+    def _shares(self, mix: Mix) -> FloatArray:
+        """Each group's sum of shares of pairs won in draws, shape (draws, groups)."""
+        mean, covariance = mix.pairs_won()
+        return np.clip(drawn(mean, covariance, self._normal(mix.groups)), 0.0, 2.0 * mean)
+
+    def _mix(self, groups: tuple[str, ...]) -> Mix:
+        """The mix of the slice and attribute at hand."""
+        made: Mix = self._once(("mix", groups), lambda: self._read_mix(groups))
+        return made
+
+    def _read_mix(self, groups: tuple[str, ...]) -> Mix:
+        rows, pairs = self._counts[self._key], self._pairs.get(self._key)
+
+        def numbers(column: str) -> Any:
+            return np.zeros(0) if pairs is None else pairs[column].to_numpy()
+
+        return Mix(
+            groups=len(groups),
+            group=_codes(rows["group_value"], groups),
+            length=rows["length"].to_numpy(),
+            own=rows["own"].to_numpy(),
+            lists=rows["lists"].to_numpy(),
+            first=_codes(pairs and pairs["group_value"], groups),
+            second=_codes(pairs and pairs["other_value"], groups),
+            pair_length=numbers("length").astype(np.int64),
+            product=numbers("product"),
+            pair_product=numbers("pair_product") / UNIT,
+            # Where groups are too many to be counted in pairs, there are no pairs at all.
+            paired=pairs is not None or not _several(rows),
+        )
+
+    def _of_prefixes(self, found: Evaluation, counts: Counts) -> tuple[Floor | None, ...]:
+        """Exact mean, and the variance of some lists in random order."""
+        groups = counts.groups
+        score = found.scores[0]
+        if score.value is None:
+            return (None,)
+        mean = self._once(("prefixes", groups), self._mix(groups).prefixes)
+        if mean is None:
+            return (None,)
+        together = self._once(("shuffled", groups), lambda: self._shuffled(groups))
+        (expected,) = replicated(found, _replicates(counts, 1, prefixes=mean)).scores
+        alone = replace(counts, lists=1)
+        (shuffled,) = replicated(found, _replicates(alone, 1, prefixes=together)).scores
+        if expected is None or shuffled is None:
+            return (None,)
+        spread = np.sqrt(shuffled.reshape(-1, SHUFFLES).var(axis=1, ddof=1).mean() / counts.lists)
+        return (_normal_floor(score.name, score.value, float(expected[0]), float(spread)),)
+
+    def _shuffled(self, groups: tuple[str, ...]) -> PrefixCounts:
+        """The sampled lists in random orders."""
+        rows = self._samples[self._key]
+        numbers, place = np.unique(rows["list"].to_numpy(), return_inverse=True)
+        held = np.zeros((len(numbers), len(groups)), dtype=np.int64)
+        held[place, _codes(rows["group_value"], groups)] = rows["own"].to_numpy()
+        parts = shuffled_prefixes(held, self._settings.evidence.seed)
+        flat = (-1, len(groups))
+        return PrefixCounts(
+            *(each.reshape(flat) for each in (parts.entropy, parts.share, parts.own))
+        )
+
+
+def _codes(names: Any, groups: tuple[str, ...]) -> IntArray:
+    """Where each of a column of names stands among ``groups``; none for no column."""
+    if names is None:
+        return np.zeros(0, dtype=np.int64)
+    found = pyarrow.compute.index_in(names, value_set=pyarrow.array(groups, names.type))
+    codes: IntArray = found.to_numpy().astype(np.int64)
+    return codes
+
+
+def _several(rows: pyarrow.Table) -> bool:
+    """Whether any list holds more than one group."""
+    return bool((rows["own"].to_numpy() < rows["length"].to_numpy()).any())
+
+
+def _replicates(
+    counts: Counts,
+    depth: int,
+    totals: dict[Total, FloatArray] | None = None,
+    share: FloatArray | None = None,
+    prefixes: PrefixCounts | None = None,
+) -> Replicates:
+    """Counts of which chance has changed some, and nothing else."""
+    pairs = counts.pairs
+    return Replicates(
+        lists=np.array([[float(counts.lists)]]),
+        groups=counts.groups,
+        ranks=bare_ranks(depth),
+        binary=counts.binary,
+        pairs=None if pairs is None or share is None else PairCounts(pairs.lists[None], share),
+        prefixes=prefixes,
+        catalogue=counts.catalogue,
+        target=counts.target,
+        unknown_counts=counts.unknown_counts,
+        totals=totals or {},
+    )
+
+
+def _floor(name: ScoreName, value: float, drawn_scores: FloatArray) -> Floor | None:
+    """The floor of one score from draws of it, shape (draws + 1,), the last one without noise.
+
+    An infinite draw is more unfair than any number, and left out of the mean.
+    """
+    draws, settled = drawn_scores[:-1], float(drawn_scores[-1])
+    defined = draws[~np.isnan(draws)]
+    finite = defined[np.isfinite(defined)]
+    if len(finite) < PASSED * len(draws):
+        return None
+    expected = float(finite.mean())
+    if name.alarm is None:
+        return Floor(settled, expected, None, None)
+    side = -1.0 if name.alarm == "low" else 1.0
+    unfair = side * defined
+    beyond = int((unfair >= side * value - ROUNDING * abs(value)).sum())
+    limit = side * float(_quantile(unfair, PASSED))
+    # The batch itself is one of the draws that could have been (Davison & Hinkley 1997, 4.2).
+    p_value = (beyond + 1) / (len(defined) + 1)
+    return Floor(settled, expected, limit if isfinite(limit) else None, p_value)
+
+
+def _quantile(draws: FloatArray, level: float) -> float:
+    """The quantile of draws, shape (draws,), between order statistics; infinite next to one."""
+    place = level * (len(draws) - 1)
+    under = floor(place)
+    over = min(under + 1, len(draws) - 1)
+    low, high = np.partition(draws, (under, over))[[under, over]]
+    return float(low if low == high or place == under else low + (high - low) * (place - under))
+
+
+def _normal_floor(name: ScoreName, value: float, expected: float, spread: float) -> Floor:
+    """The floor of a score that is normal under chance."""
+    if name.alarm is None:
+        return Floor(expected, expected, None, None)
+    side = -1.0 if name.alarm == "low" else 1.0
+    limit = expected + side * float(ndtri(PASSED)) * spread
+    away = side * (value - expected)
+    # Sums of prefixes are stored with some 14 digits.
+    rounding = 1e-9 * max(1.0, abs(expected))
+    if spread <= rounding * 1e-3:
+        return Floor(expected, expected, limit, 1.0 if away <= rounding else 0.0)
+    return Floor(expected, expected, limit, float(ndtr(-away / spread)))
+
+
+def pieces(table: pyarrow.Table, key: Sequence[str]) -> dict[tuple[str, ...], pyarrow.Table]:
+    """Pieces of a table that is ordered by ``key``, one for each of its values."""
+    if not len(table):
+        return {}
+    codes = [table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in key]
+    starts = np.flatnonzero(
+        np.any([np.diff(code, prepend=code[0] - 1) != 0 for code in codes], axis=0)
+    )
+    return {
+        tuple(table[name][start].as_py() for name in key): table.slice(start, length)
+        for start, length in zip(
+            starts.tolist(), np.diff(starts, append=len(table)).tolist(), strict=True
+        )
+    }

@@ -1,0 +1,290 @@
+"""Settings of an audit: what ``audit.yaml`` may say, and what it means when it says nothing."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+
+from metrics import FAIRNESS, WHOLE, Measure, parse_measure, parse_measures, parse_score
+from pipeline.settings.id_key import fingerprint, key_from
+from pipeline.settings.labels import JOIN, _judged, _parsed, _sided, _twice, _wrong_names
+from pipeline.settings.sections import (
+    Evidence,
+    Gate,
+    Limits,
+    Notify,
+    Part,
+    Privacy,
+    Ranks,
+    Rejects,
+    Schedule,
+    Threshold,
+    Trends,
+    Unknown,
+    _as_list,
+    _or_problems,
+)
+from pipeline.settings.text import cut
+from schemas.rules import LOGGED
+
+_OWNER = re.compile(r"^(team:\S+|[A-Za-z0-9_.+-]+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]+)$")
+"""What Dagster takes for an owner."""
+
+
+def _attribute(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+Attribute = Annotated[tuple[str, ...], BeforeValidator(_attribute)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+
+
+class Settings(Part):
+    """All settings of an audit.  Paths are relative to the folder of the settings file."""
+
+    folder: Path = Path()
+    logs: Names = ("logs/{batch}/*",)
+    items: str | None = None
+    store: str = "store"
+    spill: str | None = Field(default=None, min_length=1)
+    columns: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
+    ranks: Ranks = Ranks()
+    top_of_list: Literal["good", "bad"] = "good"
+    missing_relevance: Literal["undefined", "zero"] = "undefined"
+    missing_click: Literal["undefined", "zero"] = "undefined"
+    relevant_from: float = Field(default=0.5, gt=0, le=1)
+    attributes: Annotated[tuple[Attribute, ...], BeforeValidator(_as_list)] = Field(min_length=1)
+    slices: Names = ()
+    metrics: Names = Field(default=(FAIRNESS.name,), min_length=1, validate_default=True)
+    groups: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    targets: dict[str, dict[str, float]] = Field(default_factory=dict)
+    thresholds: dict[str, Threshold] = Field(default_factory=dict)
+    rejects: Rejects = Rejects()
+    unknown_group: Unknown = Unknown()
+    limits: Limits = Limits()
+    checksums: Literal["if_present", "required"] = "if_present"
+    schedule: Schedule = Schedule()
+    evidence: Evidence = Evidence()
+    gate: Gate = Gate()
+    trends: Trends = Trends()
+    notify: Notify = Notify()
+    privacy: Privacy = Privacy()
+    memory_limit: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)$")
+    threads: int | None = Field(default=None, ge=1, le=1024)
+    busy_seconds: float = Field(default=60.0, ge=0)
+    owners: Names = ()
+
+    @field_validator("owners")
+    @classmethod
+    def _can_be_told(cls, owners: tuple[str, ...]) -> tuple[str, ...]:
+        problems = [
+            f"{cut(owner, 70)!r}: an owner is an e-mail address, or a team as in team:search"
+            for owner in owners
+            if not _OWNER.fullmatch(owner)
+        ]
+        return _or_problems(owners, [*problems, *_twice(owners)])
+
+    @field_validator("logs")
+    @classmethod
+    def _has_batch(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        problems = [] if patterns else ["name at least one path"]
+        problems += [
+            f"{pattern!r} does not say where the batch stands; "
+            "write {batch}, as in logs/{batch}/*.parquet"
+            for pattern in patterns
+            if "{batch}" not in pattern
+        ]
+        return _or_problems(patterns, problems)
+
+    @field_validator("attributes")
+    @classmethod
+    def _attributes_named(
+        cls, attributes: tuple[tuple[str, ...], ...]
+    ) -> tuple[tuple[str, ...], ...]:
+        problems = [] if all(attributes) else ["an intersection of no attributes"]
+        problems += [
+            f"{JOIN.join(each)} names an attribute twice"
+            for each in attributes
+            if len(set(each)) < len(each)
+        ]
+        problems += _wrong_names(dict.fromkeys(name for each in attributes for name in each))
+        problems += _twice(JOIN.join(attribute) for attribute in attributes)
+        return _or_problems(attributes, problems)
+
+    @field_validator("slices")
+    @classmethod
+    def _slices_named(cls, slices: tuple[str, ...]) -> tuple[str, ...]:
+        return _or_problems(slices, [*_wrong_names(slices), *_twice(slices)])
+
+    @field_validator("metrics")
+    @classmethod
+    def _metrics_known(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
+        found, problems = _parsed(labels, parse_measures)
+        said = [measure.label for named in found for measure in named]
+        # A family may be named beside one of its metrics; one label may not stand twice.
+        twice = _twice(named[0].label for named in found if len(named) == 1)
+        return _or_problems(tuple(dict.fromkeys(said)), [*problems, *twice])
+
+    @field_validator("thresholds")
+    @classmethod
+    def _thresholds_fit(
+        cls, thresholds: dict[str, Threshold], info: ValidationInfo
+    ) -> dict[str, Threshold]:
+        computed = info.data.get("metrics")
+        found, problems = _parsed(
+            thresholds, lambda label: _judged(label, thresholds[label], computed)
+        )
+        problems += _twice(found)
+        return _or_problems(dict(zip(found, thresholds.values(), strict=False)), problems)
+
+    @field_validator("trends")
+    @classmethod
+    def _followed_scores_fit(cls, trends: Trends, info: ValidationInfo) -> Trends:
+        computed = info.data.get("metrics")
+        found, problems = _parsed(trends.scores or (), lambda label: _sided(label, computed).label)
+        problems = [f"scores: {problem}" for problem in (*problems, *_twice(found))]
+        scores = None if trends.scores is None else tuple(found)
+        return _or_problems(trends.model_copy(update={"scores": scores}), problems)
+
+    @field_validator("targets")
+    @classmethod
+    def _targets_are_shares(
+        cls, targets: dict[str, dict[str, float]]
+    ) -> dict[str, dict[str, float]]:
+        problems = []
+        for attribute, shares in targets.items():
+            if len(shares) < 2 or any(not isfinite(s) or s < 0 for s in shares.values()):
+                problems.append(f"{attribute}: shares of two or more groups, none negative")
+            elif abs(sum(shares.values()) - 1) > 1e-6:
+                problems.append(
+                    f"{attribute}: the shares add up to {sum(shares.values()):g}, not 1"
+                )
+        return _or_problems(targets, problems)
+
+    @model_validator(mode="after")
+    def _names_fit_together(self) -> Self:
+        problems = []
+        folded: dict[str, str] = {}
+        for name in (*self.slices, *self.attribute_columns):
+            other = folded.setdefault(name.casefold(), name)
+            if other != name:
+                problems.append(f"{other} and {name} differ only in case")
+        problems += [
+            f"{name} is both a slice and an attribute"
+            for name in self.slices
+            if name in self.attribute_columns
+        ]
+        usable = {column.name for column in LOGGED} | {*self.slices, *self.attribute_columns}
+        for name in self.columns:
+            if name not in usable:
+                near = get_close_matches(name, sorted(usable), n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                problems.append(
+                    f"columns: {name} is no column of the contract, no slice and no attribute{hint}"
+                )
+        problems += [
+            f"groups: {name} is not among the attributes"
+            for name in self.groups
+            if name not in self.attribute_columns
+        ]
+        problems += [
+            f"targets: {name} is not among the attributes"
+            for name in self.targets
+            if name not in self.attribute_names
+        ]
+        for label, threshold in self.thresholds.items():
+            if threshold.attributes and not parse_score(label).measure.metric.grouped:
+                problems.append(f"thresholds: {label} has no groups; leave attributes out")
+            for name in threshold.attributes or ():
+                if name not in self.attribute_names:
+                    problems.append(f"thresholds: {label}: {name} is not among the attributes")
+            for name in threshold.slices or ():
+                if name not in (WHOLE, *self.slices):
+                    problems.append(f"thresholds: {label}: {name} is neither a slice nor 'all'")
+        return _or_problems(self, problems)
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What is computed."""
+        return tuple(parse_measure(label) for label in self.metrics)
+
+    @property
+    def attribute_columns(self) -> tuple[str, ...]:
+        """The attribute columns that logs or the item table must have, each once."""
+        return tuple(dict.fromkeys(name for attribute in self.attributes for name in attribute))
+
+    @property
+    def attribute_names(self) -> tuple[str, ...]:
+        """Attributes as the history names them; intersections are joined."""
+        return tuple(JOIN.join(attribute) for attribute in self.attributes)
+
+    def path(self, name: str) -> Path:
+        """``name`` as the settings mean it: relative to the folder of the settings file."""
+        return self.folder / Path(name).expanduser()
+
+    def _digest_of(self, names: Iterable[str]) -> str:
+        return hash_of(self.model_dump(mode="json", include=set(names)))
+
+    @property
+    def rows_hash(self) -> str:
+        """Digest of what decides which rows are accepted, as what, and how they are counted.
+
+        SettingsError where ids are hashed and there is no key.
+        """
+        said = self._digest_of(DECIDE_ROWS)
+        hidden = self.privacy.hash_ids
+        if not hidden:
+            return said
+        return hash_of([said, sorted(set(hidden)), fingerprint(key_from(self.privacy.key))])
+
+    @property
+    def config_hash(self) -> str:
+        """Digest of all that stored scores depend on: not paths, schedule, limits or resources."""
+        return hash_of([self.rows_hash, self._digest_of(DECIDE_SCORES)])
+
+    @property
+    def deciding(self) -> str:
+        """All that stored scores depend on, as JSON."""
+        said = self.model_dump(mode="json", include={*DECIDE_ROWS, *DECIDE_SCORES})
+        return json.dumps(said, sort_keys=True, ensure_ascii=False)
+
+    def deciding_as(self, said: str) -> "Settings":
+        """These settings, but with all that stored scores depend on as ``said``, JSON of before."""
+        from pipeline.settings.load import settings_from
+
+        others = self.model_dump(exclude={"folder", *DECIDE_ROWS, *DECIDE_SCORES})
+        return settings_from({**others, **json.loads(said)}, folder=self.folder)
+
+
+DECIDE_ROWS = (
+    "columns",
+    "ranks",
+    "missing_relevance",
+    "missing_click",
+    "relevant_from",
+    "attributes",
+    "slices",
+    "rejects",
+)
+"""Settings that decide which rows are accepted and how they are counted."""
+DECIDE_SCORES = (
+    "top_of_list",
+    "metrics",
+    "targets",
+    "unknown_group",
+    "thresholds",
+    "evidence",
+)
+"""Settings that decide what scores are made of counts, and what is said of them."""
+
+
+def hash_of(said: Any) -> str:
+    """Sixteen hex digits that stand for a JSON value."""
+    text = json.dumps(said, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,70 @@
+"""Which batch a caller means: its key, or a moment of the day that it is."""
+
+import re
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from pipeline.errors import SettingsError, several
+from pipeline.settings.audit import Settings
+from pipeline.settings.text import cut
+
+
+def batch_key(said: str, settings: Settings) -> str:
+    """The key of the batch that ``said`` names; SettingsError where a moment cannot be placed.
+
+    A moment in ISO 8601 with date and time, as schedulers have it, stands for its day in the time
+    zone of the schedule; without an offset it is taken to be in that zone.  Whatever can be a key
+    is one, so hourly batches may be named 2026-01-05T07.
+
+    >>> batch_key("2026-01-18T23:00:00+00:00", Settings(attributes=["a"]))
+    '2026-01-18'
+    """
+    if BATCH_KEY.fullmatch(said):
+        return said
+    try:
+        moment = datetime.fromisoformat(said)
+    except ValueError:
+        return said
+    zone = ZoneInfo(settings.schedule.timezone)
+    try:
+        return (moment.astimezone(zone) if moment.tzinfo else moment).date().isoformat()
+    except OverflowError:
+        raise SettingsError(
+            f"{cut(said, 70)!r} is no moment of our time in {settings.schedule.timezone}"
+        ) from None
+
+
+def batch_keys(said: tuple[str, ...], settings: Settings) -> list[str]:
+    """The keys of the batches that are named, each once, in that order.
+
+    SettingsError lists all that name none.
+    """
+    keys, problems = [], []
+    for each in said:
+        try:
+            keys.append(check_batch_key(batch_key(each, settings)))
+        except SettingsError as error:
+            problems.append(str(error))
+    if len(problems) > 1:
+        raise SettingsError(several(f"--batch: {len(problems)} problems", problems))
+    if problems:
+        raise SettingsError(problems[0])
+    return list(dict.fromkeys(keys))
+
+
+def days(first: date, last: date) -> list[str]:
+    """Batch keys of every day from ``first`` to ``last``."""
+    return [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
+
+
+BATCH_KEY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+
+
+def check_batch_key(batch: str) -> str:
+    """``batch`` if it can name a batch and its file; SettingsError otherwise."""
+    if BATCH_KEY.fullmatch(batch) and not batch.endswith("."):
+        return batch
+    raise SettingsError(
+        f"{cut(batch, 70)!r} cannot name a batch: 1 to 64 letters, digits, '.', '_' or '-', "
+        "a letter or digit first, and no '.' last"
+    )

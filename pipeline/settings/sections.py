@@ -1,0 +1,222 @@
+"""The sections of ``audit.yaml``, each a model with its defaults and their reasons.
+
+Here: what a section may say by itself.  Not here: what needs two sections (``audit``), and how a
+file is read (``load``).
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from math import ceil
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+T = TypeVar("T")
+
+
+class Part(BaseModel):
+    """A section of the settings: unknown keys are errors, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Ranks(Part):
+    """How ranks were logged."""
+
+    start: Literal[0, 1] = 1
+    gaps: Literal["reject", "compact", "keep"] = "reject"
+
+
+class Rejects(Part):
+    """What a broken row costs, and when a batch has too many of them."""
+
+    policy: Literal["drop_list", "drop_row", "refuse_batch"] = "drop_list"
+    max_rejected_share: float = Field(default=0.05, ge=0, le=1)
+    max_stored_rows: int = Field(default=10_000, ge=0)
+
+
+class Unknown(Part):
+    """Items without a group."""
+
+    in_aggregations: bool = False
+    max_share: float = Field(default=1.0, ge=0, le=1)
+
+
+class Limits(Part):
+    """Bounds on what is read, against files that are not what they seem."""
+
+    files: int = Field(default=10_000, ge=1)
+    rows: int = Field(default=1_000_000_000, ge=1)
+    groups: int = Field(default=1_000, ge=2)
+    slice_values: int = Field(default=1_000, ge=1)
+    list_rows: int = Field(default=1_000_000, ge=1)
+    name_length: int = Field(default=1_000, ge=1)
+    text_bytes: int = Field(default=100_000_000_000, ge=1)
+
+
+class Threshold(Part):
+    """A limit on one score, on the side on which the score is unfair.
+
+    ``attributes`` and ``slices`` say where it holds, everywhere by default; among slices, ``all``
+    stands for the whole batch.
+    """
+
+    min: float | None = None
+    max: float | None = None
+    attributes: tuple[str, ...] | None = None
+    slices: tuple[str, ...] | None = None
+
+    @model_validator(mode="after")
+    def _one_side(self) -> Self:
+        if (self.min is None) == (self.max is None):
+            raise ValueError("give either min or max")
+        return self
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _or_problems(value: T, problems: Sequence[str]) -> T:
+    """``value`` if there are no problems; a ValueError that tells all of them otherwise."""
+    if problems:
+        raise ValueError("\n".join(problems))
+    return value
+
+
+def _program(value: Any) -> Any:
+    if isinstance(value, str) and len(value.split()) > 1:
+        raise ValueError(f"write a list, as in {value.split()}")
+    return _as_list(value)
+
+
+class Evidence(Part):
+    """How sure a number must be before it decides a verdict.
+
+    ``resamples``: 0 computes no intervals, and ``noise_draws``: 0 no noise floor.  ``decide_by``
+    says whether the limit of the interval must be beyond a threshold, or the number alone.  Minima
+    hold for every group that is compared, in the slice at hand.
+    """
+
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    resamples: int = Field(default=1000, ge=0, le=10_000)
+    noise_draws: int = Field(default=2000, ge=0, le=1_000_000)
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    decide_by: Literal["interval", "point"] = "interval"
+    min_queries: int = Field(default=30, ge=0)
+    min_appearances: int = Field(default=100, ge=0)
+    min_relevant: int = Field(default=30, ge=0)
+
+    @model_validator(mode="after")
+    def _draws_can_tell(self) -> Self:
+        # No p-value is below 1 / (draws + 1), and no percentile is further out than one resample.
+        least = ceil(2 / (1 - self.confidence))
+        problems = [
+            f"{name}: {count} cannot tell anything with a confidence of {self.confidence:g}; "
+            f"take 0, or at least {least}"
+            for name in ("resamples", "noise_draws")
+            if 0 < (count := getattr(self, name)) < least
+        ]
+        return _or_problems(self, problems)
+
+
+class Gate(Part):
+    """What a batch must have in common with those before it, so that its scores can be judged.
+
+    Each limit is a distance from the median of the last ``window`` judged batches; null turns it
+    off.  No gate is tested while there are fewer than ``least`` of them.
+    """
+
+    window: int = Field(default=28, ge=1, le=1000)
+    least: int = Field(default=7, ge=1)
+    volume: float | None = Field(default=0.5, gt=0, lt=1)
+    list_length: float | None = Field(default=0.25, gt=0)
+    group_mix: float | None = Field(default=0.15, gt=0, lt=1)
+    unknown_share: float | None = Field(default=0.05, gt=0, lt=1)
+    labels: float | None = Field(default=0.1, gt=0, lt=1)
+
+
+class Trends(Part):
+    """What a score is compared with over time, and when a shift is news.
+
+    ``scores``: labels to follow; by default the first aggregation of each metric that has an
+    unfair side, and every score with a threshold.  ``smoothing`` is the weight of the newest batch
+    in the EWMA, ``drift`` the slack of the CUSUM in standard errors.
+    """
+
+    window: int = Field(default=56, ge=8, le=400)
+    least: int = Field(default=14, ge=4)
+    weekday_weeks: int = Field(default=4, ge=2)
+    smoothing: float = Field(default=0.2, ge=0.001, le=1)
+    drift: float = Field(default=0.5, gt=0)
+    discoveries: Literal["BY", "BH", "none"] = "BY"
+    level: float = Field(default=0.05, gt=0, lt=1)
+    scores: Annotated[tuple[str, ...] | None, BeforeValidator(_as_list)] = None
+
+    @model_validator(mode="after")
+    def _window_holds_least(self) -> Self:
+        if self.window < self.least:
+            raise ValueError("window is smaller than least")
+        return self
+
+
+class Notify(Part):
+    """Who hears of a new alert: a program, a web address, or by default nobody."""
+
+    command: Annotated[tuple[str, ...], BeforeValidator(_program), Field(min_length=1)] | None = (
+        None
+    )
+    webhook: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    timeout_seconds: float = Field(default=10.0, gt=0, le=600)
+
+
+class Privacy(Part):
+    """What of people's data is kept, and what is shown.
+
+    ``hash_ids`` are replaced by a keyed hash when they are read; ``key`` names the variable of the
+    environment that holds the key.  ``min_cell``: cells with fewer rows are not published.
+    """
+
+    hash_ids: Annotated[
+        tuple[Literal["list_id", "item_id", "query_id"], ...], BeforeValidator(_as_list)
+    ] = ()
+    key: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "EVENRANK_KEY"
+    min_cell: int = Field(default=0, ge=0)
+    keep_rows_days: int | None = Field(default=None, ge=1)
+    show_values: bool = False
+
+
+class Schedule(Part):
+    """When the nightly run starts, and which days are batches."""
+
+    start: date = date(2026, 1, 1)
+    end: date | None = None
+    hour: int = Field(default=3, ge=0, le=23)
+    minute: int = Field(default=0, ge=0, le=59)
+    timezone: str = "UTC"
+    deadline_hours: int = Field(default=6, ge=1, le=8760)
+
+    @field_validator("start", "end")
+    @classmethod
+    def _in_our_time(cls, day: date | None) -> date | None:
+        # Hours and time zones around the first and the last day there is lead beyond it.
+        if day is not None and not 1970 <= day.year <= 2200:
+            raise ValueError(f"{day} lies before 1970 or after 2200")
+        return day
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        from zoneinfo import ZoneInfo
+
+        try:
+            ZoneInfo(name)
+        except (KeyError, ValueError, OSError):
+            raise ValueError(f"{name!r} is no time zone; one looks like Europe/Berlin") from None
+        return name
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.end is not None and self.end < self.start:
+            raise ValueError("end lies before start")
+        return self

@@ -1,0 +1,163 @@
+"""Where an audit keeps its files, and how they are opened: paths, sessions, transactions, locks."""
+
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from pipeline.errors import AuditError, StoreBusy, StoreDamaged
+from pipeline.settings.audit import Settings
+from pipeline.store.checkpoints import mend, undo_of
+from pipeline.store.memory import limit_memory, within_memory
+from pipeline.store.paths import spill_of, store_of
+from schemas.columns import literal, quoted
+
+Tell = Callable[[str], None]
+"""Where a text for people goes while something is under way."""
+
+SPILLED = "evenrank-"
+"""How folders begin that processes spill into; each removes its own."""
+STORAGE_VERSION = "v1.4.0"
+"""Storage format of every file, so that older DuckDB versions and drivers can read them."""
+
+
+@contextmanager
+def working(settings: Settings, folders: Iterable[Path]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A session that is closed at the end; OutOfMemory where it needs more than it may take.
+
+    StoreDamaged where a file is not what was written, AuditError where one cannot be written.
+    """
+    connection = session(settings, folders)
+    try:
+        with within_memory(connection, spill_of(settings)):
+            yield connection
+    except duckdb.Error as error:
+        said = first_line(error)
+        if _DAMAGED.search(said):
+            raise StoreDamaged(
+                f"{store_of(settings).root}: {said}; `evenrank verify` says which file"
+            ) from error
+        if isinstance(error, duckdb.FatalException) or _FAILED.search(said):
+            raise AuditError(
+                f"{store_of(settings).root}: {_UNHELPFUL.sub(': ', said).rstrip('!.')}. Nothing is "
+                "half done: see that the disk has room and works, then run the same command again"
+            ) from None
+        raise
+    finally:
+        connection.close()
+
+
+def session(settings: Settings, folders: Iterable[Path]) -> duckdb.DuckDBPyConnection:
+    """A DuckDB session that can open files below ``folders`` and nothing else.
+
+    No extension is loaded, no other path or address can be reached, and no statement can change
+    that.
+    """
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    )
+    if settings.threads:
+        connection.execute(f"SET threads = {settings.threads}")
+    limit_memory(connection, settings)
+    spill = spill_of(settings)
+    # Readers take paths for patterns, so a folder is allowed under its escaped name too.
+    places = [folder.absolute() for folder in (*folders, spill)]
+    allowed = sorted({*map(str, places), *map(as_pattern, places)})
+    # Before DuckDB 2.0, files of several processes had the same names.
+    own = spill / f"{SPILLED}{os.getpid()}"
+    connection.execute(f"SET temp_directory = {literal(str(own))}")
+    connection.execute(f"SET allowed_directories = [{', '.join(map(literal, allowed))}]")
+    connection.execute("SET enable_progress_bar = false")
+    # What is on the disk changes when it is asked to, and not when a session ends by an error.
+    connection.execute("SET wal_autocheckpoint = '1TB'")
+    connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def as_pattern(path: Path) -> str:
+    """``path`` as a pattern that matches it alone, for readers that take patterns."""
+    return re.sub(r"[\[*?]", lambda found: f"[{found[0]}]", str(path))
+
+
+def first_line(error: BaseException) -> str:
+    """What DuckDB says first, without its quotes of the data."""
+    return str(error).strip().split("\n", 1)[0]
+
+
+_DAMAGED = re.compile(r"Corrupt database file|checksum|Could not read enough bytes", re.I)
+_FAILED = re.compile(
+    r"Failed to commit|Checkpoint failed|Could not (write|sync|truncate)|fsync failed|"
+    r"Input/output error|No space left",
+    re.I,
+)
+_UNHELPFUL = re.compile(r"\. The database has been invalidated\. Original error: ")
+_LOCKED = re.compile(
+    r"Could not set lock|being used by another process|Conflicting lock|is already attached", re.I
+)
+_HOLDER = re.compile(r"held in (?P<program>\S+) \(PID (?P<pid>\d+)\)")
+
+
+def attach_memory(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """A database under ``name`` that ends with the session; what does not fit in memory spills."""
+    connection.execute(f"ATTACH ':memory:' AS {quoted(name)}")
+
+
+def attach(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    name: str,
+    *,
+    read_only: bool = False,
+    patience: float = 0.0,
+    waiting: Tell | None = None,
+) -> None:
+    """Open a database file under ``name``, waiting up to ``patience`` seconds for its lock.
+
+    StoreBusy names the process that holds it; AuditError says why a file cannot be opened.
+    """
+    options = ["READ_ONLY"] if read_only else [f"STORAGE_VERSION {literal(STORAGE_VERSION)}"]
+    statement = f"ATTACH {literal(str(path))} AS {quoted(name)} ({', '.join(options)})"
+    deadline = time.monotonic() + patience
+    pause = 0.05
+    told = False
+    while True:
+        try:
+            mend(path)
+            connection.execute(statement)
+            if not undo_of(path).exists():
+                return
+            # Its holder was killed meanwhile.
+            connection.execute(f"DETACH {quoted(name)}")
+        except duckdb.Error as error:
+            if not _LOCKED.search(str(error)):
+                raise AuditError(f"{path}: cannot be opened: {_why(error)}") from None
+            holder = _HOLDER.search(str(error))
+            who = f"process {holder['pid']} ({holder['program']})" if holder else "another process"
+            if time.monotonic() >= deadline:
+                raise StoreBusy(
+                    f"{path} is in use by {who}; waited {patience:.0f} s. "
+                    "Try again, or raise busy_seconds in the settings."
+                ) from None
+            if waiting and not told:
+                waiting(f"waiting for {path.name}, in use by {who}")
+                told = True
+            time.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(pause * 1.6, 2.0)
+
+
+def _why(error: duckdb.Error) -> str:
+    """Why a database cannot be opened, for whoever has to do something about it."""
+    said = first_line(error)
+    if "version number" not in said:
+        return said
+    return (
+        f"a newer DuckDB wrote it ({said.removeprefix('IO Error: ')}); this is DuckDB "
+        f"{duckdb.__version__}: install the one that wrote it, or put back a backup"
+    )

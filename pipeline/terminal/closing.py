@@ -1,0 +1,99 @@
+"""The end of a run over many batches: counts, what stands out, files, what to try next."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.formatting.numbers import counted
+from pipeline.history.queries import breaches, verdicts
+from pipeline.monitoring.alerts import alerts, gated_batches
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
+from pipeline.terminal.printing import console, print_scores, printable
+from pipeline.terminal.series import print_watched
+
+if TYPE_CHECKING:
+    from pipeline.runs.outcome import Outcome
+
+_SHOWN = 12
+_GATED_NAMED = 4
+_UNTOLD = {
+    "undefined": "with a threshold, but without a value",
+    "insufficient": "with a threshold, but not enough to tell for sure",
+}
+"""Verdicts that say neither yes nor no, and what that means."""
+
+
+def untold_lines(judged: Mapping[str, int]) -> list[str]:
+    """What could not be told of whole batches, from how many scores have each status."""
+    return [
+        f"[yellow]{counted(judged[status], 'score')} of whole batches {why}[/] (status {status})."
+        for status, why in _UNTOLD.items()
+        if judged.get(status)
+    ]
+
+
+def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = "") -> None:
+    """The end of a run over many batches: counts, what stands out, files, what to try next."""
+    out = console()
+    counts = {
+        status: sum(outcome.status == status for outcome in outcomes)
+        for status in ("done", "unchanged", "no_data", "refused", "failed")
+    }
+    said = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items() if n)
+    out.print(f"\n[bold]{counted(len(outcomes), 'batch')}[/]: {said or 'nothing to do'}")
+    keys = [outcome.batch for outcome in outcomes]
+    found, judged = breaches(settings, keys), verdicts(settings, keys)
+    if found:
+        out.print()
+        print_scores(out, found[:_SHOWN], "Beyond their thresholds")
+        if len(found) > _SHOWN:
+            out.print(f"  and {len(found) - _SHOWN:,} more")
+    elif judged.get("ok"):
+        out.print("No score is beyond its threshold.")
+    elif settings.thresholds:
+        out.print("No score with a threshold could be judged.")
+    else:
+        out.print("No thresholds are set, so nothing was judged.")
+    print_watched(out, settings, keys)
+    for line in untold_lines(judged):
+        out.print(line)
+    if gated := gated_batches(settings, keys):
+        out.print(
+            f"[yellow]{counted(len(gated), 'batch')} not judged[/], as unlike those before: "
+            f"{', '.join(gated[:_GATED_NAMED])}{', ...' if len(gated) > _GATED_NAMED else ''}."
+        )
+    if waiting := alerts(settings):
+        out.print(f"[red]{counted(len(waiting), 'alert')} open[/]; `evenrank alerts` lists them.")
+    store = store_of(settings)
+    out.print()
+    for name, path in (
+        ("History", store.history),
+        ("Dashboards", store.dashboard),
+        ("Page", store.report),
+    ):
+        if path.exists():
+            out.print(f"{name:<12}{printable(_short(path))}")
+    if command:
+        out.print("\nNext")
+        for line in _next(settings, found, command):
+            out.print(f"  {printable(line)}")
+
+
+def _next(settings: Settings, found: Sequence[Mapping[str, Any]], command: str) -> list[str]:
+    first = found[0] if found else None
+    config = f" --config {shlex.quote(str(command))}" if command != "audit.yaml" else ""
+    about = f"--batch {first['batch']} --status breach" if first else "--slice all"
+    return [
+        f".venv/bin/evenrank history {about}{config}",
+        f".venv/bin/evenrank alerts --all{config}",
+        f"make dev{' CONFIG=' + shlex.quote(str(command)) if config else ''}",
+    ]
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,169 @@
+"""What people read in a terminal: a line per batch, what stands out, what to do next.
+
+Everything fits 80 columns and reads the same without colour.  Nothing here decides anything.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pipeline.formatting.looks import status_text, styled
+from pipeline.formatting.numbers import counted, interval_text, part_text, score_text
+from pipeline.log.rejected_rows import rule_lines
+
+if TYPE_CHECKING:
+    from pipeline.runs.outcome import Outcome
+
+WIDTH = 80
+_STYLES = {
+    "done": "green",
+    "unchanged": "dim",
+    "no_data": "yellow",
+    "refused": "red",
+    "failed": "red",
+}
+_SYMBOLS = {"done": "+", "unchanged": "=", "no_data": "o", "refused": "!", "failed": "x"}
+
+
+def console(*, quiet: bool = False, stderr: bool = False) -> Console:
+    """A console of at most 80 columns; ``quiet`` swallows everything."""
+    found = Console(stderr=stderr, quiet=quiet, highlight=False, soft_wrap=False)
+    if found.width > WIDTH or not found.is_terminal:
+        found.width = WIDTH
+    return found
+
+
+def telling(*, quiet: bool = False) -> Callable[[str], None]:
+    """Where texts for people go while something is under way: the error stream."""
+    err = console(stderr=True, quiet=quiet)
+    return lambda text: err.print(printable(text))
+
+
+def printable(text: str) -> str:
+    """``text`` without control characters, which could steer a terminal, ready for rich."""
+    return escape("".join(c if c.isprintable() or c == "\n" else "?" for c in text))
+
+
+def batch_line(outcome: "Outcome") -> str:
+    """One batch in one line of rich markup."""
+    style = _STYLES[outcome.status]
+    head = f"[{style}]{_SYMBOLS[outcome.status]} {printable(outcome.batch):<12}"
+    head += f"{outcome.status.replace('_', ' '):<10}[/]"
+    if outcome.status in ("no_data", "failed"):
+        return head + printable(outcome.message.split("\n")[0])
+    parts = [f"{outcome.lists:>9,} lists", f"{outcome.rows_read:>11,} rows"]
+    if outcome.gated:
+        parts.append("[yellow]gated[/]")
+    if outcome.rows_rejected:
+        parts.append(f"[yellow]{outcome.rows_rejected:,} rejected[/]")
+    if outcome.breaches:
+        parts.append(f"[red]{outcome.breaches:,} breach{'es' if outcome.breaches > 1 else ''}[/]")
+    return head + "  ".join(parts)
+
+
+def details(outcome: "Outcome") -> list[str]:
+    """What a reader needs beside the line: why rows or the batch were refused."""
+    if outcome.status in ("refused", "failed"):
+        # The first line of what failed stands in the line of the batch already.
+        said = outcome.message.split("\n")[outcome.status == "failed" :]
+        return [printable(f"  {line}") for line in said]
+    lines = [*outcome.notes, *rule_lines(outcome.rules, samples=2), *later_lines(outcome.later)]
+    return [printable(f"  {line}") for line in lines]
+
+
+def later_lines(batches: Sequence[str]) -> list[str]:
+    """Which later batches are assessed otherwise than before, in a line; none for none."""
+    if not batches:
+        return []
+    first, last = batches[0], batches[-1]
+    which = first if first == last else f"{first} to {last}"
+    return [f"assessed anew: {counted(len(batches), 'later batch')} ({which})"]
+
+
+_CELLS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "batch": lambda row: row["batch"],
+    "slice": part_text,
+    "attribute": lambda row: row["attribute"] or "-",
+    "score": lambda row: row["metric"] + (f".{row['aggregation']}" if row["aggregation"] else ""),
+    "value": lambda row: score_text(row["value"], row["reason"]),
+    "interval": lambda row: interval_text(row["lower"], row["upper"]),
+    "by chance": lambda row: "" if row["expected"] is None else score_text(row["expected"], None),
+    "status": lambda row: status_text(row["status"]),
+    "because": lambda row: row["status_reason"] or row["reason"] or "",
+    "worst off": lambda row: row["worst_group"] or "",
+    "best off": lambda row: row["best_group"] or "",
+}
+HISTORY_COLUMNS = (
+    *("batch", "slice", "attribute", "score", "value", "interval"),
+    *("status", "because", "worst off"),
+)
+SCORE_COLUMNS = ("slice", "attribute", "score", "value", "worst off", "best off")
+INTERVAL_COLUMNS = ("slice", "attribute", "score", "value", "interval", "by chance", "worst off")
+
+
+def print_scores(
+    out: Console,
+    rows: Sequence[Mapping[str, Any]],
+    title: str = "",
+    columns: Sequence[str] = HISTORY_COLUMNS,
+) -> None:
+    """Print rows of fairness_history.  What all rows share stands above the table, once."""
+    cells = {name: [_CELLS[name](row) for row in rows] for name in columns}
+    if "because" in cells:
+        cells["value"] = ["none" if row["value"] is None else _CELLS["value"](row) for row in rows]
+    shared = [
+        name
+        for name in ("batch", "slice", "attribute", "score", "status")
+        if name in cells and len(rows) > 1 and len(set(cells[name])) == 1
+    ]
+    said = ", ".join(f"{name} {cells.pop(name)[0]}" for name in shared)
+    heading = ": ".join(filter(None, (title, said)))
+    if heading:
+        out.print(printable(heading), style="bold")
+    for name in ("interval", "by chance", "because", "worst off", "best off"):
+        if not any(cells.get(name, ())):
+            cells.pop(name, None)
+    fold(cells)
+    # A number or a verdict that is broken in two reads as another one; labels and names may fold.
+    numbers = "because" in columns or all(row["value"] is not None for row in rows)
+    whole = ("batch", "interval", "status", *(("value",) if numbers else ("score",)))
+    table = Table(box=None, pad_edge=False)
+    for name in cells:
+        table.add_column(name, overflow="fold", no_wrap=name in whole)
+    for row, line in zip(rows, zip(*cells.values(), strict=True), strict=True):
+        shown = dict(zip(cells, map(printable, line), strict=True))
+        if "status" in shown:
+            shown["status"] = styled(row["status"], shown["status"])
+        table.add_row(*shown.values())
+    out.print(table)
+
+
+_FOLDS = (
+    ("because", r"(?<=: )|(?<=_)(?=[a-z]+$)"),
+    ("worst off", r"(?<=\*)"),
+    ("best off", r"(?<=\*)"),
+    ("slice", r"(?<= )"),
+    ("attribute", r"(?<=\*)"),
+    ("score", r"(?=\.[A-Z])"),
+    ("interval", r"(?<=to )"),
+    ("by", r"(?<= )"),
+    ("by", r"(?<=\*)"),
+)
+"""Where cells may be broken, in the order in which columns are, until lines fit."""
+
+
+def fold(cells: dict[str, list[str]]) -> None:
+    """Break cells where they mean two things, in as few columns as it takes to fit the width."""
+
+    def width(name: str) -> int:
+        return max(len(line) for cell in (name, *cells[name]) for line in cell.split("\n"))
+
+    for name, place in _FOLDS:
+        if sum(map(width, cells)) + 2 * (len(cells) - 1) <= WIDTH:
+            return
+        if name in cells:
+            cells[name] = [re.sub(place, "\n", cell, count=1) for cell in cells[name]]

@@ -1,0 +1,156 @@
+"""Scores over batches in a terminal: a line each, with what it is now and where it went wrong."""
+
+from collections.abc import Collection, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from metrics import WHOLE
+from pipeline.errors import NoData
+from pipeline.formatting.looks import GRAVEST, STATUS_STYLES, STATUS_SYMBOLS, status_text, styled
+from pipeline.formatting.numbers import part_text, score_text
+from pipeline.formatting.sparks import Glyphs, columns, glyphs_for, spark
+from pipeline.history.series import Course, Row, batches_of, courses, limit_text, watched
+from pipeline.monitoring.alerts import markers
+from pipeline.settings.audit import Settings
+from pipeline.terminal.printing import fold, printable
+
+WIDEST = 31
+"""Columns of a chart: a month of days."""
+_SHOWN = 12
+_RELEASE = "|"
+
+
+def print_watched(out: Console, settings: Settings, batches: Sequence[str]) -> None:
+    """Print charts of the scores of whole batches with a threshold, over ``batches``.
+
+    Some of these may have no scores: gaps.  Nothing where fewer than two are left since the first
+    that has any: one column is no chart.
+    """
+    kept, found = watched(settings, batches)
+    if len(kept) < 2 or not found:
+        return
+    out.print()
+    print_courses(out, settings, kept, found[:_SHOWN])
+    if len(found) > _SHOWN:
+        out.print(f"  and {len(found) - _SHOWN:,} more; `evenrank history --trend` lists them")
+
+
+def print_trends(
+    out: Console, settings: Settings, rows: Sequence[Row], status: str | None, most: int
+) -> None:
+    """Print a chart for each score that ``rows`` are about, for ``most`` of them at most.
+
+    With a ``status``, of those scores that have it on the last of their batches.
+    """
+    batches = batches_of(settings, rows)
+    found = [each for each in courses(rows, batches) if status in (None, each.last["status"])]
+    if not found:
+        raise NoData(f"no score is {status} at last")
+    print_courses(out, settings, batches, found[:most])
+    if len(found) > most:
+        out.print(f"and {len(found) - most:,} more: narrow it")
+
+
+def print_course(out: Console, settings: Settings, rows: Sequence[Row]) -> None:
+    """Print a chart above a table of ``rows``, if they are about one score on several batches."""
+    batches = batches_of(settings, rows)
+    found = courses(rows, batches)
+    if len(found) == 1 and len(rows) > 1:
+        print_courses(out, settings, batches, found)
+        out.print()
+
+
+def print_courses(
+    out: Console, settings: Settings, batches: Sequence[str], found: Sequence[Course]
+) -> None:
+    """Print a chart for each of ``found``, which are scores on ``batches``, at least one of each.
+
+    A chart reaches from the lowest to the highest of its values and its threshold.  Where batches
+    are more than its columns, a column stands for several and shows the worst of them.
+    """
+    glyphs = glyphs_for(out.encoding)
+    spans = list(columns(len(batches), WIDEST))
+    released = {row["batch"] for row in markers(settings)}
+    marks = [_marks(course, batches, spans, released) for course in found]
+    parts = [part_text(course.last) for course in found]
+    alike = len(set(parts)) == 1
+    by = [course.attribute or "-" for course in found]
+    cells = {
+        "by": by if alike else [f"{part}\n{name}" for part, name in zip(parts, by, strict=True)],
+        "score": [course.label for course in found],
+        "trend": [" " * len(spans) for _ in found],
+        "last": [_last(course, settings) for course in found],
+        "status": [_status(course, batches) for course in found],
+    }
+    title = "Slices" if not alike else "Whole batches" if parts[0] == WHOLE else f"Slice {parts[0]}"
+    out.print(printable(f"{title}, {_range(batches)}"), style="bold")
+    fold(cells)
+    table = Table(box=None, pad_edge=False)
+    for name in cells:
+        table.add_column(name, overflow="fold", no_wrap=name in ("trend", "last", "status"))
+    for at, course in enumerate(found):
+        shown: dict[str, Text | str] = {name: printable(cells[name][at]) for name in cells}
+        shown["trend"] = _chart(course, settings, spans, marks[at], glyphs)
+        shown["status"] = styled(course.last["status"], cells["status"][at])
+        table.add_row(*shown.values())
+    out.print(table)
+    drawn = "".join(marks) + (glyphs.gap if any(None in each.values for each in found) else "")
+    if legend := _legend(drawn, len(batches), spans, glyphs):
+        out.print(legend, style="dim")
+
+
+def _last(course: Course, settings: Settings) -> str:
+    """The newest value, and below it the limit that it is held to."""
+    value = course.last["value"]
+    limit = limit_text(course.limit(settings))
+    return "\n".join(filter(None, ("none" if value is None else score_text(value, None), limit)))
+
+
+def _status(course: Course, batches: Sequence[str]) -> str:
+    """The newest verdict, and below it of which batch that is, if later ones have none."""
+    text, batch = status_text(course.last["status"]), course.last["batch"]
+    return text if batch == batches[-1] else f"{text}\n{batch}"
+
+
+def _range(batches: Sequence[str]) -> str:
+    first, last = batches[0], batches[-1]
+    return first if first == last else f"{first} to {last}"
+
+
+def _marks(
+    course: Course, batches: Sequence[str], spans: Sequence[slice], released: Collection[str]
+) -> str:
+    """A sign for each column: the gravest verdict in it, or that a release began."""
+
+    def mark(span: slice) -> str:
+        statuses = course.statuses[span]
+        for status in GRAVEST:
+            if status in statuses:
+                return STATUS_SYMBOLS[status]
+        return _RELEASE if any(batch in released for batch in batches[span]) else " "
+
+    return "".join(map(mark, spans))
+
+
+def _chart(
+    course: Course, settings: Settings, spans: Sequence[slice], marks: str, glyphs: Glyphs
+) -> Text:
+    """The chart in colour, and below it the marks, if there are any."""
+    values = [course.worst(course.values[span]) for span in spans]
+    line = spark(values, *course.extent(settings), glyphs)
+    styles = {STATUS_SYMBOLS[status]: STATUS_STYLES[status] for status in GRAVEST}
+    signs = zip(line, marks, strict=True)
+    below = zip("\n" + marks, " " + marks, strict=True) if marks.strip() else ()
+    return Text.assemble(*((sign, styles.get(mark, "")) for sign, mark in (*signs, *below)))
+
+
+def _legend(drawn: str, count: int, spans: Sequence[slice], glyphs: Glyphs) -> str:
+    """What the signs of a chart mean, of those that were drawn."""
+    meanings = {STATUS_SYMBOLS[status]: status for status in GRAVEST}
+    meanings |= {_RELEASE: "release", glyphs.gap: "no value"}
+    said = [f"{sign} {meaning}" for sign, meaning in meanings.items() if sign in drawn]
+    if len(spans) < count:
+        said.append(f"a column: the worst of {spans[0].stop} batches")
+    return "   ".join(said)

@@ -1,0 +1,72 @@
+"""Tables that the published copy has beside those of the history: what its views need to know."""
+
+from schemas.columns import Column, Table
+from schemas.monitoring import BATCH
+from schemas.tables import ATTRIBUTE
+
+DUE_AT = Column("due_at", "TIMESTAMP", "when its scores begin to be late (UTC)")
+EXPECTED_BATCHES = Table(
+    "expected_batches",
+    "Days that the schedule expects, to come ones too.",
+    (BATCH, DUE_AT),
+    key=("batch",),
+)
+THRESHOLD_MIN = Column(
+    "threshold_min", "DOUBLE", "least acceptable value, as it was then; null without", True
+)
+THRESHOLD_MAX = Column(
+    "threshold_max", "DOUBLE", "greatest acceptable value, as it was then; null without", True
+)
+THRESHOLDS = Table(
+    "thresholds",
+    "What scores were judged by: one row per settings, slice column, attribute and score.",
+    (
+        Column("config_hash", "VARCHAR", "digest of the settings that numbers depend on"),
+        Column("slice", "VARCHAR", "slice column, or 'all' for the whole batch"),
+        Column("attribute", "VARCHAR", "attribute; null for metrics without groups", nullable=True),
+        Column("metric", "VARCHAR", "metric with its parameters, as printed: AWRF(p=0.1)"),
+        Column("aggregation", "VARCHAR", "aggregation or reading; null where there is none", True),
+        THRESHOLD_MIN,
+        THRESHOLD_MAX,
+    ),
+    key=("config_hash", "slice", "attribute", "metric", "aggregation"),
+)
+WORST_LISTS = Table(
+    "worst_lists",
+    "Entries of the lists of the newest batch in which a group lacks most exposure.",
+    (
+        BATCH,
+        ATTRIBUTE,
+        Column("place", "BIGINT", "place of the list, 1 = worst"),
+        Column("list_id", "VARCHAR", "the list, as stored"),
+        Column("losing_group", "VARCHAR", "group that lacks most exposure in the list"),
+        Column(
+            "shortfall",
+            "DOUBLE",
+            "exposure that it lacks: its share of the list's rows times the list's exposure, minus "
+            "its own; where the top is the bad outcome, what it has too much",
+        ),
+        Column("length", "BIGINT", "rows of the list"),
+        Column("rank", "BIGINT", "rank, 1 = top"),
+        Column("item_id", "VARCHAR", "the item shown, as stored"),
+        Column("group_value", "VARCHAR", "group of the item"),
+        Column("relevance", "DOUBLE", "its relevance; null where unknown", nullable=True),
+        Column("click", "DOUBLE", "its clicks; null where unknown", nullable=True),
+    ),
+    key=("batch", "attribute", "place", "item_id"),
+)
+ABOUT = Table(
+    "about",
+    "How the copy came to be: one row.",
+    (
+        Column("views_version", "INTEGER", "version of the views; see docs/tables.md"),
+        Column("code_version", "VARCHAR", "version of the code that wrote the copy"),
+        Column("published_at", "TIMESTAMP", "when it was written (UTC)"),
+        Column("timezone", "VARCHAR", "time zone of the days"),
+        Column("schedule_end", "VARCHAR", "last expected day; null where days go on", True),
+        Column("schedule", "VARCHAR", "the settings that say which days are expected, as JSON"),
+    ),
+    key=("published_at",),
+)
+COPY_TABLES = (EXPECTED_BATCHES, THRESHOLDS, WORST_LISTS, ABOUT)
+"""Everything that the copy holds beside tables of the history."""
