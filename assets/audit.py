@@ -25,6 +25,7 @@ from pipeline.settings.load import load_settings
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.paths import store_of
 from pipeline.terminal.closing import closing
+from pipeline.terminal.notes import notes_to
 from pipeline.terminal.printing import batch_line, console, details, printable
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = load_settings(file)
         if given.config is None and wants_demo(settings):
             write_demo(settings, out.print)
-        outcomes = audited(settings, file, out.print)
+        with notes_to(lambda _, text: err.print(printable(text))):
+            outcomes = audited(settings, file, out.print)
         if not given.quiet:
             closing(settings, outcomes, str(given.config or "audit.yaml"))
     except AuditError as error:
@@ -74,7 +76,7 @@ def audited(settings: Settings, file: Path, tell: Callable[[str], Any]) -> list[
     if not todo:
         tell("Nothing to do: every batch is up to date.")
         if not store_of(settings).dashboard.exists() and manifest(settings):
-            show(settings, tell)
+            show(settings)
     elif outcomes:
         tell(f"{len(outcomes)} of {len(batches)} batches are up to date.")
     for outcome in _run(settings, file, todo) if todo else ():

@@ -21,15 +21,11 @@ from assets.partitions import SINGLE_RUN
 from assets.resources import Audit
 from assets.stored import stored
 from pipeline.errors import AuditError
-from pipeline.history.forget import forget_rows
-from pipeline.history.manifest import newest_batch
 from pipeline.history.merging import merge
-from pipeline.monitoring.assess import assess
-from pipeline.monitoring.delivery import deliver
-from pipeline.publish.copy import publish, publish_changes
-from pipeline.publish.page.fresh import renew_report
+from pipeline.runs.finish import finish
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
+from pipeline.terminal.notes import notes_to
 from schemas.history import HISTORY
 from schemas.views import VIEWS
 
@@ -102,34 +98,27 @@ def history_assets(
             )
         if len(gone) == len(keys):
             raise failure(gone, len(keys))
-        notify = by_schedule(context.run)
+        merged = said.get(FAIRNESS_HISTORY, {})
         try:
-            if FAIRNESS_HISTORY in selected:
-                found = assess(
+            with notes_to(context.log.log):
+                finished = finish(
                     audit.settings,
-                    list(said[FAIRNESS_HISTORY]),
-                    notify="newest" if notify else "none",
-                    waiting=context.log.info,
+                    list(merged),
+                    keys,
+                    notify="newest" if by_schedule(context.run) else "none",
+                    publishing="always" if DASHBOARD in selected else "nothing",
                 )
-                for key, numbers in said[FAIRNESS_HISTORY].items():
-                    numbers["gated"] = key in found.gated
-                if found.later:
-                    context.log.info(f"assessed anew: {', '.join(found.later)}")
-            forget_rows(audit.settings, context.log.info)
+            for key, numbers in merged.items():
+                numbers["gated"] = key in finished.assessed.gated
+            if finished.assessed.later:
+                context.log.info(f"assessed anew: {', '.join(finished.assessed.later)}")
             if DASHBOARD in selected:
-                size: dict[str, Any] = {
-                    "bytes": publish(audit.settings, context.log.info).stat().st_size
-                }
+                size: dict[str, Any] = {"bytes": store_of(audit.settings).dashboard.stat().st_size}
                 said[DASHBOARD] = {key: dict(size) for key in keys if key not in gone}
                 newest = max(said[DASHBOARD])
                 said[DASHBOARD][newest] |= verdict_chart(audit.settings, newest)
-                if page := renew_report(audit.settings, context.log.warning):
-                    said[DASHBOARD][newest]["page"] = dg.MetadataValue.path(str(page))
-            if notify and newest_batch(audit.settings) in keys:
-                sent = deliver(audit.settings, context.log.warning)
-                if sent and DASHBOARD in selected:
-                    publish_changes(audit.settings, context.log.info)
-                    renew_report(audit.settings, context.log.warning)
+                if finished.page:
+                    said[DASHBOARD][newest]["page"] = dg.MetadataValue.path(str(finished.page))
         except AuditError as error:
             raise dg.Failure(str(error)) from None
         for name, by_batch in said.items():

@@ -19,6 +19,7 @@ from pipeline.runs.steps import Attempted, attempt
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
 from pipeline.store.tables import now
+from pipeline.terminal.notes import notes_to
 
 T = TypeVar("T")
 HISTORY_ASSET = "fairness_history"
@@ -104,9 +105,10 @@ def each_batch(
             continue
         started = now()
         try:
-            found[batch] = do(batch)
-            if not reaches_history(run):
-                place(settings, batch, work_id(run))
+            with notes_to(context.log.log):
+                found[batch] = do(batch)
+                if not reaches_history(run):
+                    place(settings, batch, work_id(run))
         except (AuditError, Attempted) as error:
             context.log.warning(f"{batch} is left out: {error}")
             leave_out(settings, run, batch, error, started)

@@ -79,7 +79,6 @@ def _acts(
 ) -> None:
     settings = settings_of(config or context.obj)
     from pipeline.monitoring.alerts import act
-    from pipeline.terminal.printing import telling
 
     found, assessed = act(
         settings,
@@ -88,7 +87,6 @@ def _acts(
         who=who or _user(),
         note=note,
         until=until,
-        waiting=telling(quiet=quiet),
     )
     _ended(settings, assessed, [f"{name} {said}" for name in found], {"alerts": found},
            as_json=as_json, quiet=quiet)  # fmt: skip
@@ -112,9 +110,9 @@ def _ended(
 ) -> None:
     """Publish what changed, and say which batches are assessed otherwise than before."""
     from pipeline.publish.page.fresh import show
-    from pipeline.terminal.printing import console, later_lines, printable, telling
+    from pipeline.terminal.printing import console, later_lines, printable
 
-    show(settings, telling(quiet=quiet))
+    show(settings)
     out = console(quiet=quiet)
     for line in (*lines, *later_lines(assessed.later)):
         out.print(printable(line))
@@ -211,11 +209,11 @@ def mark(
             print_markers(console(), rows)
         return
     if text:
-        assessed, said = write(settings, batch, text, waiting=tell), f"marked: {text}"
+        assessed, said = write(settings, batch, text), f"marked: {text}"
         if batch not in manifest(settings):
             tell(f"{batch}: the history has no such batch yet; --remove takes the mark back")
     else:
-        assessed, said = unmark(settings, batch, waiting=tell), "no longer marked"
+        assessed, said = unmark(settings, batch), "no longer marked"
     _ended(settings, assessed, [f"{batch} {said}"], {"batch": batch}, as_json=as_json, quiet=quiet)
 
 
@@ -236,7 +234,6 @@ def assess(
     settings = settings_of(config)
     from pipeline.history.manifest import manifest
     from pipeline.monitoring.assess import assess as compute
-    from pipeline.terminal.printing import telling
 
     keys = [
         batch
@@ -245,7 +242,7 @@ def assess(
     ]
     if not keys:
         raise NoData("the history has no such batches")
-    assessed = compute(settings, keys, waiting=telling(quiet=quiet))
+    assessed = compute(settings, keys)
     said = "changed" if assessed.changed else "nothing changed"
     line = f"{len(keys)} assessed, {keys[0]} to {keys[-1]}: {said}"
     document = {"batches": keys, "changed": assessed.changed, "opened": list(assessed.opened)}

@@ -30,7 +30,8 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, **kwargs: Any) -> None:
         try:
             _check_texts(kwargs)
-            command(*args, **kwargs)
+            with _notes_on_stderr(quiet=bool(kwargs.get("quiet"))):
+                command(*args, **kwargs)
         except (Exception, KeyboardInterrupt) as error:
             found = explained(error)
             if found is None:
@@ -51,6 +52,20 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
             sys.exit(code)
 
     return run
+
+
+@contextmanager
+def _notes_on_stderr(*, quiet: bool) -> Iterator[None]:
+    """Meanwhile, what is under way is said on the error stream, unless ``quiet``."""
+    from pipeline.terminal.notes import notes_to
+
+    def say(_: int, text: str) -> None:
+        from pipeline.terminal.printing import telling
+
+        telling(quiet=quiet)(text)
+
+    with notes_to(say):
+        yield
 
 
 def is_interrupt(error: BaseException) -> bool:

@@ -75,11 +75,18 @@ def events(summary: Path | None, *, log: bool, quiet: bool) -> Iterator[Events]:
 
     SettingsError where ``summary`` cannot be written, before anything is done.
     """
+    from pipeline.terminal.notes import notes_to
+
     told = Events(log=log, quiet=quiet)
-    if summary is None:
-        with ended_by_sigterm():
-            yield told
-        return
+    with notes_to(lambda _, text: told.note(text)):
+        if summary is None:
+            with ended_by_sigterm():
+                yield told
+        else:
+            yield from _with_summary(told, summary)
+
+
+def _with_summary(told: Events, summary: Path) -> Iterator[Events]:
     from pipeline.terminal.run_summary import clear_summary, summary_of, write_summary
 
     clear_summary(summary)

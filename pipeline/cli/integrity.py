@@ -133,13 +133,12 @@ def rebuild(config: Path | None, as_json: bool, quiet: bool) -> None:
     from pipeline.integrity.rebuild import rebuild as make
     from pipeline.monitoring.assess import assess
     from pipeline.publish.page.fresh import show
-    from pipeline.terminal.printing import console, printable, telling
+    from pipeline.terminal.printing import console, printable
 
-    tell = telling(quiet=quiet)
     with _progress("batches", quiet=quiet) as progress:
-        made = make(settings, progress=progress, waiting=tell)
-    assess(settings, made.batches, waiting=tell)
-    show(settings, tell)
+        made = make(settings, progress=progress)
+    assess(settings, made.batches)
+    show(settings)
     out = console(quiet=quiet)
     out.print(f"{len(made.batches):,} batches, {made.superseded:,} superseded results taken over")
     for path in made.aside:
@@ -167,10 +166,10 @@ def backup(folder: Path, config: Path | None, as_json: bool, quiet: bool) -> Non
     """
     settings = settings_of(config)
     from pipeline.integrity.backup import backup as copy
-    from pipeline.terminal.printing import console, printable, telling
+    from pipeline.terminal.printing import console, printable
 
     with _progress("files", quiet=quiet) as progress:
-        made = copy(settings, folder, progress=progress, waiting=telling(quiet=quiet))
+        made = copy(settings, folder, progress=progress)
     text = f"{made.path}: {made.files:,} files, {made.bytes / 1e6:,.1f} MB, line {made.line:,}"
     console(quiet=quiet).print(printable(text))
     if as_json:
@@ -188,11 +187,10 @@ def restore(folder: Path, replace: bool, config: Path | None, quiet: bool) -> No
     settings = settings_of(config)
     from pipeline.integrity.backup import restore as put_back
     from pipeline.publish.page.fresh import show
-    from pipeline.terminal.printing import console, printable, telling
+    from pipeline.terminal.printing import console, printable
 
-    tell = telling(quiet=quiet)
-    aside = put_back(settings, folder, replace=replace, waiting=tell)
-    show(settings, tell)
+    aside = put_back(settings, folder, replace=replace)
+    show(settings)
     out = console(quiet=quiet)
     if aside:
         out.print(printable(f"put aside: {aside}"))

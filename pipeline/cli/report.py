@@ -37,10 +37,9 @@ def publish(config: Path | None, quiet: bool) -> None:
     from pipeline.history.commits import has_history
     from pipeline.publish.page.fresh import show
     from pipeline.store.paths import store_of
-    from pipeline.terminal.printing import telling
 
     if not has_history(store_of(settings)):
         raise NoData("there is no history yet; run a batch first")
-    path = show(settings, telling(quiet=quiet))
+    path = show(settings)
     if not quiet:
         click.echo(path)

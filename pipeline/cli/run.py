@@ -154,14 +154,9 @@ def _one(
     **work: bool,
 ) -> None:
     """Audit one batch, and show all that there is to see in it."""
-    from pipeline.history.forget import forget_rows
-    from pipeline.history.manifest import newest_batch
     from pipeline.history.queries import breaches, verdicts
     from pipeline.history.series import last_month
     from pipeline.monitoring.alerts import alerts
-    from pipeline.monitoring.delivery import deliver
-    from pipeline.publish.copy import publish_changes
-    from pipeline.publish.page.fresh import renew_report
     from pipeline.runs.batches import run_batch
     from pipeline.terminal.alerts import print_alerts
     from pipeline.terminal.closing import untold_lines
@@ -169,12 +164,8 @@ def _one(
     from pipeline.terminal.series import print_watched
 
     out = console(quiet=told.silent)
-    outcome = run_batch(settings, batch, notify=notify, waiting=told.note, **work)
+    outcome = run_batch(settings, batch, notify=notify, publishing="changes", **work)
     told.add(outcome)
-    forget_rows(settings, told.note)
-    publish_changes(settings, told.note)
-    if notify and batch == newest_batch(settings) and deliver(settings, told.note):
-        publish_changes(settings, told.note)
     found = breaches(settings, [batch])
     if outcome.status in ("no_data", "refused", "failed"):
         if not told.log:
@@ -190,7 +181,6 @@ def _one(
             print_scores(out, found, "Beyond their thresholds")
         print_watched(out, settings, last_month(settings, batch))
         print_alerts(out, alerts(settings, batches=[batch]), "Alerts seen in the batch")
-    renew_report(settings, told.note)
     told.ended(gravest([outcome], _noticed(settings, [batch]), **ends))
     if as_json:
         click.echo(json.dumps({**_outcome(outcome), "breaches": len(found)}))
@@ -208,13 +198,12 @@ def _many(
     """Audit many batches: a line for each, and at the end what stands out."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from pipeline.publish.page.fresh import renew_report
     from pipeline.runs.batches import backfill as run_backfill
     from pipeline.terminal.closing import closing
     from pipeline.terminal.printing import batch_line, console, details, later_lines
 
     out = console(quiet=told.silent)
-    assessed: list[Any] = []
+    ends_of_runs: list[Any] = []
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -224,16 +213,13 @@ def _many(
     ) as progress:
         task = progress.add_task("batches", total=len(batches))
         told.above(progress.console)
-        for outcome in run_backfill(
-            settings, batches, waiting=told.note, assessed=assessed.append, **work
-        ):
+        for outcome in run_backfill(settings, batches, finished=ends_of_runs.append, **work):
             told.add(outcome)
             out.print(batch_line(outcome))
             for line in details(outcome):
                 out.print(line)
             progress.advance(task)
-    later = [batch for found in assessed for batch in found.later]
-    renew_report(settings, told.note)
+    later = [batch for end in ends_of_runs for batch in end.assessed.later]
     if not told.silent:
         for line in later_lines(later):
             out.print(line)

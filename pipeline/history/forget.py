@@ -11,10 +11,9 @@ from pipeline.settings.audit import Settings
 from pipeline.store.batch_files import new_run_id
 from pipeline.store.files import file_digest, replace_file
 from pipeline.store.paths import store_of
-from pipeline.store.sessions import Tell
 
 
-def forget_rows(settings: Settings, waiting: Tell | None = None) -> list[str]:
+def forget_rows(settings: Settings) -> list[str]:
     """Remove rows that are older than ``privacy.keep_rows_days``; returns the batches concerned.
 
     Scores and counts stay.  Delivered logs are not touched.
@@ -32,6 +31,6 @@ def forget_rows(settings: Settings, waiting: Tell | None = None) -> list[str]:
             continue
         whole = file_digest(path)
         if stripped(settings, path, staged):
-            place(settings, batch, run_id, instead_of=whole, without_rows=True, waiting=waiting)
+            place(settings, batch, run_id, instead_of=whole, without_rows=True)
             forgotten.append(batch)
     return forgotten

@@ -11,7 +11,6 @@ from pipeline.history.commits import has_history
 from pipeline.history.opening import HISTORY_DATABASE, has_table, open_history
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
-from pipeline.store.sessions import Tell
 from schemas.history import BATCHES
 from schemas.monitoring import GATES
 
@@ -25,14 +24,14 @@ def newest_batch(settings: Settings) -> str | None:
     return max(done, default=None)
 
 
-def manifest(settings: Settings, waiting: Tell | None = None) -> Manifest:
+def manifest(settings: Settings) -> Manifest:
     """The last attempt at each batch, by batch; empty without a history.
 
     With its ``breaches``, and whether a gate keeps it from being judged: ``gated``.
     """
     if not has_history(store_of(settings)):
         return {}
-    with open_history(settings, read_only=True, waiting=waiting) as connection:
+    with open_history(settings, read_only=True) as connection:
         failed = "SELECT NULL AS batch"
         if has_table(connection, GATES):
             failed = "SELECT batch FROM history.gates WHERE NOT passed"

@@ -15,7 +15,7 @@ from pipeline.settings.labels import JOIN
 from pipeline.store.batch_files import DATABASE, info
 from pipeline.store.files import file_digest
 from pipeline.store.paths import store_of
-from pipeline.store.sessions import Tell, attach
+from pipeline.store.sessions import attach
 from pipeline.store.tables import now
 from schemas.columns import Table, literal
 from schemas.history import COUNTS_OF_HISTORY, HISTORY, SUPERSEDED
@@ -32,12 +32,12 @@ class Merged:
     notes: tuple[str, ...] = ()
 
 
-def record(settings: Settings, row: dict[str, Any], waiting: Tell | None = None) -> int:
+def record(settings: Settings, row: dict[str, Any]) -> int:
     """Note an attempt that produced no scores; returns the revision whose scores stay current.
 
     A batch that has scores and merely lost its files keeps its manifest row.
     """
-    with open_history(settings, waiting=waiting) as connection:
+    with open_history(settings) as connection:
         before = _current(connection, row["batch"])
         revision = before["revision"] if before else 0
         if not (revision and row["status"] == "no_data" and not row["input_hash"]):
@@ -53,7 +53,6 @@ def merge(
     run_id: str,
     *,
     force: bool = False,
-    waiting: Tell | None = None,
 ) -> Merged:
     """Put what a run computed, or what the batch's file holds, into the history.
 
@@ -64,7 +63,7 @@ def merge(
     path = store.current(batch, run_id)
     try:
         file = {"batch": batch, "staged": run_id, "sha256": file_digest(path)}
-        with open_history(settings, waiting=waiting) as connection:
+        with open_history(settings) as connection:
             attach(connection, path, DATABASE, read_only=True, patience=settings.busy_seconds)
             new, before = info(connection), _current(connection, batch)
             scores = _count(connection, f"{DATABASE}.fairness_history", batch)
@@ -99,7 +98,6 @@ def place(
     *,
     instead_of: str | None = None,
     without_rows: bool = False,
-    waiting: Tell | None = None,
 ) -> None:
     """Put the staged file of a run in the place of the batch's file; the history stays as it is.
 
@@ -112,7 +110,7 @@ def place(
         return
     try:
         file = {"batch": batch, "staged": run_id, "sha256": file_digest(staged)}
-        with open_history(settings, waiting=waiting) as connection:
+        with open_history(settings) as connection:
             if instead_of in (None, file_of(store, batch).get("sha256")):
                 facts = {**file, WITHOUT_ROWS: without_rows}
                 with sealed(connection, store, "file", facts):

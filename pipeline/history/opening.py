@@ -13,7 +13,7 @@ from pipeline.history.commits import checked, has_history, only_begun, settle
 from pipeline.settings.audit import Settings
 from pipeline.store.checkpoints import begin_again, remove_database
 from pipeline.store.paths import spill_of, store_of
-from pipeline.store.sessions import Tell, attach, working
+from pipeline.store.sessions import attach, working
 from pipeline.store.tables import create, transaction
 from schemas.columns import Table, quoted
 from schemas.history import BATCHES, HISTORY_TABLES
@@ -25,7 +25,7 @@ _BEGINS_AS = {"verdict": "status", "verdict_reason": "status_reason"}
 
 @contextmanager
 def open_history(
-    settings: Settings, *, read_only: bool = False, waiting: Tell | None = None
+    settings: Settings, *, read_only: bool = False
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A session with the history attached; waits for its lock as long as the settings say.
 
@@ -38,14 +38,14 @@ def open_history(
         if only_begun(store):
             _begin_again(connection, settings)
             read_only = False
-        _attach(connection, settings, read_only=read_only, waiting=waiting)
+        _attach(connection, settings, read_only=read_only)
         end = checked(connection, store)
         begun = end is not None and None not in end.heads
         if read_only and not begun and not has_table(connection, BATCHES):
             # Whoever made the file was killed before it held anything.
             connection.execute(f"DETACH {HISTORY_DATABASE}")
             read_only = False
-            _attach(connection, settings, read_only=read_only, waiting=waiting)
+            _attach(connection, settings, read_only=read_only)
         if not read_only:
             create_missing(connection)
             settle(connection, store, end)
@@ -68,7 +68,6 @@ def _attach(
     settings: Settings,
     *,
     read_only: bool,
-    waiting: Tell | None,
 ) -> None:
     attach(
         connection,
@@ -76,7 +75,6 @@ def _attach(
         HISTORY_DATABASE,
         read_only=read_only,
         patience=settings.busy_seconds,
-        waiting=waiting,
     )
 
 

@@ -25,7 +25,7 @@ from pipeline.settings.batch_keys import check_batch_key
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.files import file_digest, replace_file, sync_folder
 from pipeline.store.paths import Store, store_of
-from pipeline.store.sessions import Tell, attach, working
+from pipeline.store.sessions import attach, working
 
 MANIFEST = "backup.json"
 _COPY = "backup"
@@ -53,7 +53,6 @@ def backup(
     to: Path,
     *,
     progress: Progress = lambda done, of: None,
-    waiting: Tell | None = None,
 ) -> Backup:
     """Copy history, ledger, batch files and refused rows to the new folder ``to``.
 
@@ -72,7 +71,7 @@ def backup(
     try:
         (part / "batches").mkdir(parents=True)
         (part / "refused").mkdir()
-        head = _copied(settings, store, part, progress, waiting)
+        head = _copied(settings, store, part, progress)
         files = {
             str(path.relative_to(part)): file_digest(path)
             for path in sorted(part.rglob("*"))
@@ -91,13 +90,11 @@ def backup(
     return Backup(str(to), len(files), size, *head)
 
 
-def _copied(
-    settings: Settings, store: Store, part: Path, progress: Progress, waiting: Tell | None
-) -> tuple[int, str]:
+def _copied(settings: Settings, store: Store, part: Path, progress: Progress) -> tuple[int, str]:
     """Copy a store that may be written to; returns line and digest that the copy is at."""
     problems: list[str] = []
     for _ in range(_ATTEMPTS):
-        head = _copy_history(settings, store, part, waiting)
+        head = _copy_history(settings, store, part)
         record = Ledger(part / "ledger.jsonl").read()
         if record.problems:
             raise StoreDamaged(several(f"{store.ledger}: is damaged", record.problems))
@@ -123,14 +120,12 @@ def _copied(
     return head
 
 
-def _copy_history(
-    settings: Settings, store: Store, part: Path, waiting: Tell | None
-) -> tuple[int, str]:
+def _copy_history(settings: Settings, store: Store, part: Path) -> tuple[int, str]:
     """Copy history and ledger as they are at one moment."""
     copy = store.root / f"backup.{os.getpid()}.new.duckdb"
     remove_database(copy)
     try:
-        with open_history(settings, waiting=waiting) as connection:
+        with open_history(settings) as connection:
             attach(connection, copy, _COPY)
             connection.execute(f"COPY FROM DATABASE {HISTORY_DATABASE} TO {_COPY}")
             connection.execute(f"CHECKPOINT {_COPY}")
@@ -196,7 +191,6 @@ def restore(
     source: Path,
     *,
     replace: bool = False,
-    waiting: Tell | None = None,
 ) -> Path | None:
     """Put a backup in the place of the store; returns where the former files lie, None without any.
 
@@ -214,7 +208,7 @@ def restore(
     if former:
         aside = free_name(store.root / "replaced", "")
         with working(settings, [store.root]) as connection:
-            open_as_is(settings, connection, store, HISTORY_DATABASE, waiting)
+            open_as_is(settings, connection, store, HISTORY_DATABASE)
             aside.mkdir()
             for path in former:
                 if path == store.ledger:
@@ -234,7 +228,7 @@ def restore(
             new.unlink(missing_ok=True)
     facts = {"head": said["head"], "made_at": said["made_at"]}
     with (
-        open_history(settings, waiting=waiting) as connection,
+        open_history(settings) as connection,
         sealed(connection, store, "restore", facts),
     ):
         pass

@@ -7,7 +7,7 @@ import duckdb
 from pipeline.errors import AuditError, StoreBusy
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import Store
-from pipeline.store.sessions import Tell, attach
+from pipeline.store.sessions import attach
 
 
 def open_as_is(
@@ -15,7 +15,6 @@ def open_as_is(
     connection: duckdb.DuckDBPyConnection,
     store: Store,
     name: str,
-    waiting: Tell | None = None,
 ) -> str | None:
     """Attach the history read-only, so that nobody writes to it meanwhile.
 
@@ -34,7 +33,6 @@ def open_as_is(
             name,
             read_only=True,
             patience=settings.busy_seconds,
-            waiting=waiting,
         )
     except StoreBusy:
         raise

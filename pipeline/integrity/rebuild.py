@@ -26,7 +26,7 @@ from pipeline.store.batch_files import DATABASE, info
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.files import file_digest, replace_file, sync_folder
 from pipeline.store.paths import Store, store_of
-from pipeline.store.sessions import Tell, attach, working
+from pipeline.store.sessions import attach, working
 from pipeline.store.tables import transaction
 from schemas.columns import Table, literal
 from schemas.history import BATCHES, COUNTS_OF_HISTORY, HISTORY, SUPERSEDED
@@ -55,7 +55,6 @@ def rebuild(
     settings: Settings,
     *,
     progress: Progress = lambda done, of: None,
-    waiting: Tell | None = None,
 ) -> Rebuilt:
     """Make the history again; the former one, and a ledger that is broken, are put aside.
 
@@ -69,10 +68,10 @@ def rebuild(
     if not any((store.root / "batches").glob("*.duckdb")):
         raise NoData(f"{store.root / 'batches'}: no batch file to make a history from")
     with working(settings, [store.root]) as connection:
-        new = _alone(settings, connection, store, waiting)
+        new = _alone(settings, connection, store)
         try:
             create_missing(connection)
-            former = open_as_is(settings, connection, store, _FORMER, waiting) is None
+            former = open_as_is(settings, connection, store, _FORMER) is None
             entries = _entries(store, Ledger(store.ledger).read(), _head(connection, former))
             whole = bool(entries)
             said = told_by(entries) if whole else _all_there_is(store, _rows_of_former(connection))
@@ -110,16 +109,12 @@ def rebuild(
     )
 
 
-def _alone(
-    settings: Settings, connection: duckdb.DuckDBPyConnection, store: Store, waiting: Tell | None
-) -> Path:
+def _alone(settings: Settings, connection: duckdb.DuckDBPyConnection, store: Store) -> Path:
     """Attach a new history; waits for another process that rebuilds."""
     new = store.root / _NEW
     for _ in range(2):
         try:
-            attach(
-                connection, new, HISTORY_DATABASE, patience=settings.busy_seconds, waiting=waiting
-            )
+            attach(connection, new, HISTORY_DATABASE, patience=settings.busy_seconds)
             if not connection.execute(
                 "SELECT 1 FROM duckdb_tables() WHERE database_name = ?", [HISTORY_DATABASE]
             ).fetchall():

@@ -15,7 +15,6 @@ from pipeline.privacy.suppression import Shown
 from pipeline.settings.audit import Settings
 from pipeline.settings.batch_keys import check_batch_key
 from pipeline.store.paths import store_of
-from pipeline.store.sessions import Tell
 from pipeline.store.tables import now
 from schemas.columns import Table
 from schemas.monitoring import ALERT_ACTIONS, ALERT_BATCHES, ALERTS, GATES, MARKERS, SERIES_KEY
@@ -88,7 +87,6 @@ def act(
     who: str,
     note: str | None = None,
     until: datetime | None = None,
-    waiting: Tell | None = None,
 ) -> tuple[list[str], Assessed]:
     """Acknowledge (``ack``), ``snooze`` or ``undo`` alerts; returns their names, and what changed.
 
@@ -96,7 +94,7 @@ def act(
     out of baselines, so that later batches are assessed again.  AuditError names every id that is
     none.
     """
-    with _existing(settings, waiting) as connection:
+    with _existing(settings) as connection:
         stored = {row["alert"]: row for row in read_rows(connection, ALERTS)}
         names = _named(ids, list(stored))
         acknowledged = {name for name in names if stored[name]["acknowledged_at"] is not None}
@@ -118,13 +116,13 @@ def act(
                 excluded = standing[name]["acknowledged_at"] is not None
                 if excluded != (name in acknowledged):
                     due_again(connection, "batch >= ?", stored[name]["opened"])
-    return names, assess(settings, waiting=waiting)
+    return names, assess(settings)
 
 
-def _existing(settings: Settings, waiting: Tell | None) -> Any:
+def _existing(settings: Settings) -> Any:
     if not has_history(store_of(settings)):
         raise AuditError("there is no history yet; run a batch first")
-    return open_history(settings, waiting=waiting)
+    return open_history(settings)
 
 
 def _named(ids: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -151,7 +149,7 @@ def markers(settings: Settings) -> list[Row]:
     return _rows(settings, MARKERS)
 
 
-def mark(settings: Settings, batch: str, text: str, *, waiting: Tell | None = None) -> Assessed:
+def mark(settings: Settings, batch: str, text: str) -> Assessed:
     """Note that a release begins with ``batch``; later batches are compared with it and after.
 
     The batch need not exist yet.  Marking the same again changes nothing.
@@ -160,7 +158,7 @@ def mark(settings: Settings, batch: str, text: str, *, waiting: Tell | None = No
     text = text.strip()
     if not text or not text.isprintable():
         raise AuditError("--text: say in one line what changed, as in 'model v7'")
-    with _existing(settings, waiting) as connection:
+    with _existing(settings) as connection:
         same = read_rows(
             connection, MARKERS, "batch = ? AND text = ? AND source = 'mark'", [batch, text]
         )
@@ -172,12 +170,12 @@ def mark(settings: Settings, batch: str, text: str, *, waiting: Tell | None = No
                     [row[name] for name in MARKERS.names],
                 )
                 due_again(connection, "batch >= ?", batch)
-    return assess(settings, waiting=waiting)
+    return assess(settings)
 
 
-def unmark(settings: Settings, batch: str, *, waiting: Tell | None = None) -> Assessed:
+def unmark(settings: Settings, batch: str) -> Assessed:
     """Take back the marks of a batch; AuditError where there is none that somebody made."""
-    with _existing(settings, waiting) as connection:
+    with _existing(settings) as connection:
         there = read_rows(connection, MARKERS, "batch = ?", [batch])
         if not any(row["source"] == "mark" for row in there):
             why = (
@@ -191,4 +189,4 @@ def unmark(settings: Settings, batch: str, *, waiting: Tell | None = None) -> As
                 "DELETE FROM history.markers WHERE batch = ? AND source = 'mark'", [batch]
             )
             due_again(connection, "batch >= ?", batch)
-    return assess(settings, waiting=waiting)
+    return assess(settings)

@@ -28,7 +28,6 @@ from pipeline.monitoring.result_tables import (
 )
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
-from pipeline.store.sessions import Tell
 from pipeline.store.tables import now
 from schemas.columns import Table
 from schemas.monitoring import (
@@ -67,7 +66,6 @@ def assess(
     batches: Sequence[str] = (),
     *,
     notify: Notice = "none",
-    waiting: Tell | None = None,
 ) -> Assessed:
     """Bring gates, statuses, trends, alerts and change points of the history up to date.
 
@@ -76,7 +74,7 @@ def assess(
     """
     if not has_history(store_of(settings)) or not (batches or due(settings)):
         return Assessed()
-    with open_history(settings, waiting=waiting) as connection:
+    with open_history(settings) as connection:
         every = _batches(connection)
         standing = _standing(connection)
         stands = {batch for batch, done in standing.items() if done} - set(batches)

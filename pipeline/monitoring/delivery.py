@@ -1,6 +1,7 @@
 """Telling somebody of a new alert: a program of theirs, or a web address; off by default."""
 
 import json
+import logging
 import subprocess
 from typing import Any
 
@@ -10,11 +11,12 @@ from pipeline.monitoring.previous import read_rows
 from pipeline.privacy.suppression import Shown
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
-from pipeline.store.sessions import Tell, first_line
+from pipeline.store.sessions import first_line
 from pipeline.store.tables import now
 from schemas.monitoring import ALERTS
 
 Row = dict[str, Any]
+_LOG = logging.getLogger(__name__)
 _PENDING = (
     "state <> 'withdrawn' AND NOT silent AND notified_at IS NULL AND acknowledged_at IS NULL "
     "AND coalesce(snoozed_until <= ?, true)"
@@ -22,7 +24,7 @@ _PENDING = (
 """Alerts that nobody has heard of and that somebody should, be they over by now or not."""
 
 
-def deliver(settings: Settings, warn: Tell | None = None) -> int:
+def deliver(settings: Settings) -> int:
     """Send each alert once that was not sent, snoozed or acknowledged; returns how many.
 
     ``notify.command`` gets the alert as JSON on its standard input, ``notify.webhook`` as the body
@@ -41,13 +43,14 @@ def deliver(settings: Settings, warn: Tell | None = None) -> int:
             if notify.webhook is not None:
                 _post(notify.webhook, as_json(alert), notify.timeout_seconds)
         except _Failed as failed:
-            if warn:
-                warn(f"alert {alert['alert']} was not sent, and will be tried again: {failed}")
+            _LOG.warning(
+                "alert %s was not sent, and will be tried again: %s", alert["alert"], failed
+            )
             continue
         sent.append(alert["alert"])
     if sent:
         with (
-            open_history(settings, waiting=warn) as connection,
+            open_history(settings) as connection,
             sealed(connection, store_of(settings), "notify", {"alerts": sent}),
         ):
             connection.execute(

@@ -23,7 +23,7 @@ from pipeline.settings.audit import Settings
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.files import replace_file
 from pipeline.store.paths import store_of
-from pipeline.store.sessions import Tell, attach
+from pipeline.store.sessions import attach
 from pipeline.store.tables import create, describe, transaction
 from schemas.columns import Table
 from schemas.copy import ABOUT, COPY_TABLES, EXPECTED_BATCHES, THRESHOLDS, WORST_LISTS
@@ -34,7 +34,7 @@ _PUBLISHED = "published"
 _UNFINISHED = ".new.duckdb"
 
 
-def publish(settings: Settings, waiting: Tell | None = None) -> Path:
+def publish(settings: Settings) -> Path:
     """Replace the dashboard copy by the history as it stands; returns its path.
 
     Readers that hold the old copy open keep it; whoever opens next meets the new one.  The history
@@ -42,7 +42,7 @@ def publish(settings: Settings, waiting: Tell | None = None) -> Path:
     """
     store = store_of(settings)
     new = store.root / f"dashboard.{os.getpid()}{_UNFINISHED}"
-    with open_history(settings, waiting=waiting) as connection:
+    with open_history(settings) as connection:
         # Nobody else is at it now, so these are of processes that were killed.
         for path in store.root.glob(f"dashboard.*{_UNFINISHED}*"):
             path.unlink()
@@ -54,10 +54,10 @@ def publish(settings: Settings, waiting: Tell | None = None) -> Path:
     return store.dashboard
 
 
-def publish_changes(settings: Settings, waiting: Tell | None = None) -> None:
+def publish_changes(settings: Settings) -> None:
     """Publish, unless the copy is that of the history and the schedule as they stand."""
     if stale(settings):
-        publish(settings, waiting)
+        publish(settings)
 
 
 def stale(settings: Settings) -> bool:

@@ -3,17 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from pipeline.history.forget import forget_rows
-from pipeline.history.manifest import manifest, newest_batch
-from pipeline.monitoring.assess import Assessed, Notice, assess, due
-from pipeline.monitoring.delivery import deliver
-from pipeline.publish.copy import publish_changes
+from pipeline.history.manifest import manifest
+from pipeline.monitoring.assess import Notice, due
+from pipeline.runs.finish import Finished, Publishing, finish
 from pipeline.runs.outcome import Outcome, unchanged, up_to_date
 from pipeline.runs.workers import _computed, _computed_in_turn, _settled
 from pipeline.settings.audit import Settings
 from pipeline.settings.batch_keys import check_batch_key
 from pipeline.store.batch_files import new_run_id
-from pipeline.store.sessions import Tell
 
 
 def run_batch(
@@ -23,16 +20,16 @@ def run_batch(
     force: bool = False,
     from_counts: bool = False,
     notify: bool = False,
-    waiting: Tell | None = None,
+    publishing: Publishing = "nothing",
 ) -> Outcome:
-    """Ingest, measure, score, merge and assess one batch; publishing is a step of its own.
+    """Audit one batch: ingest, count, score, merge, and what follows every run (``finish``).
 
-    ``from_counts`` scores the stored counts again without reading logs.  New alerts may be sent
-    if ``notify``, and if the batch is the newest.  A batch without rows or with refused rows is an
+    ``from_counts`` scores the stored counts again without reading logs.  New alerts are sent if
+    ``notify``, and if the batch is the newest.  A batch without rows or with refused rows is an
     outcome, not an error; AuditError is what no batch is to blame for.
     """
     check_batch_key(batch)
-    known = {} if force or from_counts else manifest(settings, waiting)
+    known = {} if force or from_counts else manifest(settings)
     if known and up_to_date(settings, batch, known):
         outcome = unchanged(known[batch])
     else:
@@ -43,19 +40,22 @@ def run_batch(
             run_id,
             lambda: _computed(settings, batch, run_id, from_counts),
             force=force,
-            waiting=waiting,
         )
-    if outcome.status != "done" and not due(settings):
-        return outcome
-    asked = [batch] if outcome.revision else []
-    found = assess(settings, asked, notify="newest" if notify else "none", waiting=waiting)
-    gated = batch in found.gated
+    looked_at = bool(outcome.revision) and (outcome.status == "done" or due(settings))
+    assessed = finish(
+        settings,
+        [batch] if looked_at else [],
+        [batch],
+        notify="newest" if notify else "none",
+        publishing=publishing,
+    ).assessed
+    gated = batch in assessed.gated if looked_at else outcome.gated
     return replace(
         outcome,
         gated=gated,
         breaches=0 if gated else outcome.breaches,
-        later=found.later,
-        assessed=found.changed,
+        later=assessed.later,
+        assessed=assessed.changed,
     )
 
 
@@ -67,18 +67,16 @@ def backfill(
     force: bool = False,
     from_counts: bool = False,
     notify: Notice = "none",
-    waiting: Tell | None = None,
-    assessed: Callable[[Assessed], object] = lambda found: None,
+    finished: Callable[[Finished], object] = lambda _: None,
 ) -> Iterator[Outcome]:
     """Run many batches; yields each outcome as it is merged into the history.
 
     Batches that are up to date are left alone, so an interrupted backfill goes on where it
     stopped.  With several ``jobs``, batches are computed in processes of their own and merged by
-    this one.  The history is assessed and the dashboard copy published once, at the end, even when
-    interrupted; ``assessed`` is told what came of it.  ``notify`` says of which batches new alerts
-    are sent.
+    this one.  What follows every run (``finish``) comes once, at the end, even when interrupted;
+    ``finished`` gets what came of it.  ``notify`` says of which batches new alerts are sent.
     """
-    known = {} if force or from_counts else manifest(settings, waiting)
+    known = {} if force or from_counts else manifest(settings)
     todo = []
     merged = []
     try:
@@ -88,15 +86,9 @@ def backfill(
             else:
                 todo.append(batch)
         for outcome in _computed_in_turn(
-            settings, todo, jobs, force=force, from_counts=from_counts, waiting=waiting
+            settings, todo, jobs, force=force, from_counts=from_counts
         ):
             merged += [outcome.batch] if outcome.status == "done" else []
             yield outcome
     finally:
-        found = assess(settings, merged, notify=notify, waiting=waiting)
-        assessed(found)
-        forget_rows(settings, waiting)
-        publish_changes(settings, waiting)
-        sends = notify == "all" or (notify == "newest" and newest_batch(settings) in batches)
-        if sends and deliver(settings, waiting):
-            publish_changes(settings, waiting)
+        finished(finish(settings, merged, batches, notify=notify))

@@ -25,7 +25,6 @@ from pipeline.store.batch_files import info, new_run_id, opened
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.memory import shared
 from pipeline.store.paths import store_of
-from pipeline.store.sessions import Tell
 
 _WORKER_DIED = (
     "a worker process died, killed or out of memory; "
@@ -68,21 +67,20 @@ def _settled(
     compute: Callable[[], Outcome],
     *,
     force: bool,
-    waiting: Tell | None,
 ) -> Outcome:
     """What ``compute`` gives, put into the history; or the note that it gave nothing."""
     try:
         found = compute()
     except Attempted as failed:
-        return _without_scores(settings, failed, waiting)
-    merged = merge(settings, batch, run_id, force=force, waiting=waiting)
+        return _without_scores(settings, failed)
+    merged = merge(settings, batch, run_id, force=force)
     status = "done" if merged.changed else "unchanged"
     notes = found.notes + merged.notes
     return replace(found, status=status, revision=merged.revision, notes=notes)
 
 
-def _without_scores(settings: Settings, failed: Attempted, waiting: Tell | None) -> Outcome:
-    revision = record(settings, failed.row, waiting)
+def _without_scores(settings: Settings, failed: Attempted) -> Outcome:
+    revision = record(settings, failed.row)
     row = failed.row
     said = [str(failed.cause)]
     refused = store_of(settings).refused(row["batch"])
@@ -109,11 +107,10 @@ def _computed_in_turn(
     *,
     force: bool,
     from_counts: bool,
-    waiting: Tell | None,
 ) -> Iterator[Outcome]:
     def settled(batch: str, run_id: str, compute: Callable[[], Outcome]) -> Outcome:
         try:
-            return _settled(settings, batch, run_id, compute, force=force, waiting=waiting)
+            return _settled(settings, batch, run_id, compute, force=force)
         except AuditError as error:
             return Outcome(batch, "failed", str(error), exit_code=error.exit_code)
         except BrokenProcessPool:

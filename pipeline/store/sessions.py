@@ -1,10 +1,11 @@
 """Where an audit keeps its files, and how they are opened: paths, sessions, transactions, locks."""
 
+import logging
 import os
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from pipeline.store.memory import limit_memory, within_memory
 from pipeline.store.paths import spill_of, store_of
 from schemas.columns import literal, quoted
 
-Tell = Callable[[str], None]
+_LOG = logging.getLogger(__name__)
 """Where a text for people goes while something is under way."""
 
 SPILLED = "evenrank-"
@@ -116,7 +117,6 @@ def attach(
     *,
     read_only: bool = False,
     patience: float = 0.0,
-    waiting: Tell | None = None,
 ) -> None:
     """Open a database file under ``name``, waiting up to ``patience`` seconds for its lock.
 
@@ -145,8 +145,8 @@ def attach(
                     f"{path} is in use by {who}; waited {patience:.0f} s. "
                     "Try again, or raise busy_seconds in the settings."
                 ) from None
-            if waiting and not told:
-                waiting(f"waiting for {path.name}, in use by {who}")
+            if not told:
+                _LOG.info("waiting for %s, in use by %s", path.name, who)
                 told = True
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 1.6, 2.0)

@@ -1,4 +1,4 @@
 """Texts for a terminal, exports, and the summary of a run.
 
-Here: lines and tables.  Not here: SQL, options of commands (``pipeline.cli.main``).
+Here: lines and tables.  Not here: SQL, options of commands (``pipeline.cli``).
 """

@@ -192,16 +192,16 @@ def _mapped(path: Path) -> mmap.mmap:
 def _serve() -> None:
     """Fork a child per request, and say how it ended when asked."""
     # What commands import when they need it.
-    for name in ("alerts", "delivery", "publish", "run", "summary"):
+    for name in ("monitoring.alerts", "runs.batches", "terminal.printing"):
         import_module(f"pipeline.{name}")
     import_module("pandera.strategies.pandas_strategies")
     from pipeline.cli.main import main
-    from pipeline.publish.page import fresh
+    from pipeline.runs import finish
     from pipeline.version import code_version
 
     code_version()
     # The page is made of what is published by then; a second of charts would double each trial.
-    fresh.renew_report = lambda *_: None
+    finish.renew_report = lambda *_: None  # type: ignore[assignment]
     plan = _mapped(Path(os.environ["EVENRANK_FAULTS"]))
     said = Path(os.environ["EVENRANK_FAULTS"]).with_name("said")
     print("{}", flush=True)
@@ -243,30 +243,32 @@ def _serve() -> None:
 def _compute_at_once(computed: Path) -> None:
     """Take a file that was computed before for what this run computes."""
     import pipeline.runs.batches
+    import pipeline.runs.workers
     from pipeline.store.paths import store_of
 
     def ingest_batch(settings: Any, batch: str, run_id: str) -> None:
         store_of(settings).make()
         shutil.copyfile(computed, store_of(settings).staged(batch, run_id))
 
-    pipeline.runs.batchess.batches.new_run_id = lambda: computed.stem
-    pipeline.runs.batchess.batches.ingest_batch = ingest_batch  # type: ignore[assignment]
-    pipeline.runs.batchess.batches.measure_batch = lambda *_: {}
-    pipeline.runs.batchess.batches.score_batch = lambda *_: []
+    for module in (pipeline.runs.batches, pipeline.runs.workers):
+        module.new_run_id = lambda: computed.stem  # type: ignore[attr-defined]
+    pipeline.runs.workers.ingest_batch = ingest_batch  # type: ignore[assignment]
+    pipeline.runs.workers.measure_batch = lambda *_: {}
+    pipeline.runs.workers.score_batch = lambda *_: []
 
 
 def _arm_late(plan: mmap.mmap) -> None:
     """Count calls from the moment on at which a batch is computed."""
-    import pipeline.runs.batches
+    import pipeline.runs.workers
 
-    last = pipeline.runs.batchess.batches.score_batch
+    last = pipeline.runs.workers.score_batch
 
     def score_batch(*given: Any) -> Any:
         found = last(*given)
         plan[:8] = struct.pack("q", 1)
         return found
 
-    pipeline.runs.batchess.batches.score_batch = score_batch
+    pipeline.runs.workers.score_batch = score_batch
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def command(folder: Path) -> Path:
     """The command evenrank of this checkout, as a file to be started from anywhere."""
     path = folder / "evenrank"
     path.write_text(
-        f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m pipeline.cli.main "$@"\n',
+        f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m pipeline.cli "$@"\n',
         "utf-8",
     )
     path.chmod(0o755)

@@ -199,7 +199,7 @@ def test_tables_of_chunks(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in ("measuring.one_pass", "list_measures"):
-        monkeypatch.setattr(f"pipeline.{module}.CHUNK_ROWS", chunk_rows)
+    for module in ("one_pass", "list_stats"):
+        monkeypatch.setattr(f"pipeline.counts.{module}.CHUNK_ROWS", chunk_rows)
     table, expected = counted
     assert tables(tmp_path, shuffled(table), threads=2) == expected

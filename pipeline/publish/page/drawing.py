@@ -14,8 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pipeline.formatting import looks
+
 _HERE = Path(__file__).parent
-_SOURCES = ("drawing.py", "charts.py", "looks.py")
+_SOURCES = (_HERE / "drawing.py", _HERE / "charts.py", Path(looks.__file__))
 _PACKAGES = ("altair", "vl-convert-python")
 
 
@@ -41,7 +43,7 @@ def drawing() -> Drawing:
 
 
 def _key() -> str:
-    texts = [(_HERE / name).read_bytes() for name in _SOURCES]
+    texts = [file.read_bytes() for file in _SOURCES]
     return sha256(b"\0".join([*texts, *(version(name).encode() for name in _PACKAGES)])).hexdigest()
 
 

@@ -1,22 +1,24 @@
 """Keeps the page in step with the published copy."""
 
+import logging
 from pathlib import Path
 
 from pipeline.errors import AuditError
 from pipeline.publish.copy import publish
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
-from pipeline.store.sessions import Tell
+
+_LOG = logging.getLogger(__name__)
 
 
-def show(settings: Settings, tell: Tell) -> Path:
+def show(settings: Settings) -> Path:
     """Publish the history as it stands, and write its page; returns the path of the copy."""
-    path = publish(settings, tell)
-    renew_report(settings, tell)
+    path = publish(settings)
+    renew_report(settings)
     return path
 
 
-def renew_report(settings: Settings, tell: Tell) -> Path | None:
+def renew_report(settings: Settings) -> Path | None:
     """Write the page anew if the copy is newer than it; returns its path, None without one.
 
     A page that cannot be written is told and fails nothing: what it shows is published already.
@@ -33,5 +35,5 @@ def renew_report(settings: Settings, tell: Tell) -> Path | None:
 
         return write_report(settings)
     except (AuditError, OSError) as error:
-        tell(f"the page is as it was before: {error}")
+        _LOG.warning("the page is as it was before: %s", error)
         return None

@@ -100,7 +100,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_help_answers_at_once() -> None:
     def seconds() -> float:
         start = time.perf_counter()
-        command = [sys.executable, "-m", "pipeline.cli.main", "--help"]
+        command = [sys.executable, "-m", "pipeline.cli", "--help"]
         subprocess.run(command, capture_output=True, check=True)
         return time.perf_counter() - start
 
@@ -287,7 +287,7 @@ def test_a_store_in_use_is_one_json_document(own: Path) -> None:
 def test_a_run_waits_for_the_store(own: Path) -> None:
     own.write_text(own.read_text().replace("busy_seconds: 0", "busy_seconds: 60"))
     with held(store_of(audit(own.parent)).history) as holder:
-        command = [sys.executable, "-m", "pipeline.cli.main", "run", "--batch", DAYS[0], "--force"]
+        command = [sys.executable, "-m", "pipeline.cli", "run", "--batch", DAYS[0], "--force"]
         child = subprocess.Popen(
             [*command, "-c", str(own)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

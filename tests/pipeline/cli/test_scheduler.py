@@ -73,7 +73,7 @@ def own(template: Path, tmp_path: Path) -> Path:
 def no_page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new page is written only where a test looks at it: it takes longer than the rest."""
     if "with_page" not in request.fixturenames:
-        monkeypatch.setattr("pipeline.publish.page.fresh.renew_report", lambda *_: None)
+        monkeypatch.setattr("pipeline.runs.finish.renew_report", lambda *_: None)
 
 
 @pytest.fixture
@@ -106,16 +106,16 @@ def summarised(config: Path, *words: object) -> tuple[Result, dict[str, Any]]:
 def test_several_batches_are_published_once_at_the_end(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import pipeline.runs.batches
+    import pipeline.runs.finish
 
-    publishing, published = pipeline.runs.batches.publish_changes, []
+    publishing, published = pipeline.runs.finish.publish_changes, []
 
     def publish_changes(settings: Settings, *more: Any) -> None:
         rows = in_history(settings, "SELECT DISTINCT batch FROM fairness_history ORDER BY batch")
         published.append([row["batch"] for row in rows])
         publishing(settings, *more)
 
-    monkeypatch.setattr(pipeline.runs.batches, "publish_changes", publish_changes)
+    monkeypatch.setattr(pipeline.runs.finish, "publish_changes", publish_changes)
     result = evenrank("run", *batches(LAST, NEXT, LAST), "--json", "-c", own)
     assert result.exit_code == 0
     assert published == [[FIRST, SECOND, NEXT, LAST]]
@@ -549,7 +549,7 @@ def test_a_problem_names_the_variable(own: Path, monkeypatch: pytest.MonkeyPatch
 
 def started(config: Path, *words: str, code: str | None = None) -> subprocess.Popen[str]:
     """The command line in a process of its own; ``code`` stands in for it."""
-    python = [sys.executable, *(["-c", code] if code else ["-m", "pipeline.cli.main"])]
+    python = [sys.executable, *(["-c", code] if code else ["-m", "pipeline.cli"])]
     said = [*python, *words, "--summary", str(config.parent / "summary.json"), "-c", str(config)]
     return subprocess.Popen(said, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -591,7 +591,7 @@ def test_sigterm_while_a_batch_is_computed(own: Path) -> None:
 
 IN_A_QUERY = """
 import sys
-import pipeline.runs.batches
+import pipeline.runs.workers
 from pipeline.runs.steps import measure_batch
 from pipeline.store.batch_files import opened
 from pipeline.cli.main import main
@@ -603,7 +603,7 @@ def measure(settings, batch, run_id):
     with opened(settings, store_of(settings).staged(batch, run_id)) as connection:
         print("asking", flush=True)
         connection.execute("SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b")
-pipeline.runs.batches.measure_batch = measure
+pipeline.runs.workers.measure_batch = measure
 main(words)
 """
 
@@ -635,7 +635,7 @@ def computed(settings, batch, run_id, from_counts):
 IN_WORKERS = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-import endless, pipeline.runs.batches
+import endless, pipeline.runs.workers
 from pipeline.cli.main import main
 if __name__ == "__main__":
     pipeline.runs.workers._computed = endless.computed

@@ -153,8 +153,8 @@ def test_chunks_do_not_matter(
 ) -> None:
     rows = ragged(**LOGS[name])
     whole = count_tables(tmp_path / "whole", rows, **settings_of(name))
-    for module in ("measuring.one_pass", "list_measures"):
-        monkeypatch.setattr(f"pipeline.{module}.CHUNK_ROWS", chunk_rows)
+    for module in ("one_pass", "list_stats"):
+        monkeypatch.setattr(f"pipeline.counts.{module}.CHUNK_ROWS", chunk_rows)
     monkeypatch.setattr("pipeline.counts.slice_counts._HELD_LISTS", 7)
     monkeypatch.setattr("pipeline.counts.mix_counts._HELD_LISTS", 7)
     assert count_tables(tmp_path / "chunks", rows, **settings_of(name)) == whole

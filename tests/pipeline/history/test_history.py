@@ -288,7 +288,7 @@ def test_what_is_no_longer_computed_is_no_longer_current(settings: Settings) -> 
 def test_other_code_makes_a_new_revision(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("pipeline.runs.batches", "pipeline.runs.steps"):
+    for module in ("pipeline.runs.outcome", "pipeline.runs.steps"):
         monkeypatch.setattr(f"{module}.code_version", lambda: "0.1.1+00000000")
     outcome = run_batch(settings, DAY)
     assert (outcome.status, outcome.revision) == ("done", 2)
@@ -461,7 +461,7 @@ def test_an_error_while_computing_leaves_everything(
     def fail(*_: Any, **__: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr("pipeline.runs.batches.score_batch", fail)
+    monkeypatch.setattr("pipeline.runs.workers.score_batch", fail)
     with pytest.raises(MemoryError):
         run_batch(settings, DAY)
     assert everything(settings) == before

@@ -24,6 +24,7 @@ from pipeline.history.manifest import manifest
 from pipeline.history.merging import merge
 from pipeline.monitoring.assess import Assessed, assess, due
 from pipeline.runs.batches import backfill, run_batch
+from pipeline.runs.finish import Finished
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
 
@@ -266,11 +267,11 @@ def test_a_backfill_assesses_once(tmp_path: Path) -> None:
     batches = ["2026-01-05", "2026-01-06", "2026-01-07"]
     for seed, batch in enumerate(batches):
         deliver(tmp_path, random_lists(seed), batch=batch)
-    told: list[Assessed] = []
-    assert len(list(backfill(settings, batches, assessed=told.append))) == 3
+    told: list[Finished] = []
+    assert len(list(backfill(settings, batches, finished=told.append))) == 3
     (found,) = told
-    assert found.changed
-    assert found.later == ()
+    assert found.assessed.changed
+    assert found.assessed.later == ()
     assert not due(settings)
 
 

@@ -114,19 +114,20 @@ def test_what_somebody_has_seen_to_is_not_told(settings: Settings, action: str) 
     assert deliver(settings) == 0
 
 
-def test_a_failure_is_a_warning_and_is_tried_again(settings: Settings) -> None:
+def test_a_failure_is_a_warning_and_is_tried_again(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
     program(settings.folder, fails=True)
     assess(settings, [NEWEST], notify="newest")
-    said: list[str] = []
-    assert deliver(settings, said.append) == 0
-    assert "will be tried again" in said[0]
-    assert "no network" in said[0]
+    assert deliver(settings) == 0
+    assert "will be tried again" in caplog.messages[0]
+    assert "no network" in caplog.messages[0]
     # It is still told when the incident is over by then.
     put(settings, NIGHTS[13], [score(0.9)])
     assess(settings, [NIGHTS[13]], notify="newest")
     program(settings.folder)
-    assert deliver(settings, said.append) == 1
-    assert len(said) == 1
+    assert deliver(settings) == 1
+    assert len(caplog.messages) == 1
     assert told(settings.folder)[0]["state"] == "resolved"
 
 
@@ -137,12 +138,13 @@ def test_a_failure_is_a_warning_and_is_tried_again(settings: Settings) -> None:
         ([sys.executable, "-c", "import time; time.sleep(60)"], "took longer than 0.2 s"),
     ],
 )
-def test_programs_that_cannot_be_run(settings: Settings, command: list[str], why: str) -> None:
+def test_programs_that_cannot_be_run(
+    settings: Settings, command: list[str], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
     assess(settings, [NEWEST], notify="newest")
     notify = settings.notify.model_copy(update={"command": tuple(command), "timeout_seconds": 0.2})
-    said: list[str] = []
-    assert deliver(settings.model_copy(update={"notify": notify}), said.append) == 0
-    assert why in said[0]
+    assert deliver(settings.model_copy(update={"notify": notify})) == 0
+    assert why in caplog.messages[0]
 
 
 @pytest.fixture
@@ -173,18 +175,19 @@ def server() -> Iterator[Any]:
     found.server_close()
 
 
-def test_a_webhook_gets_json(settings: Settings, server: Any) -> None:
+def test_a_webhook_gets_json(
+    settings: Settings, server: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     address = f"http://127.0.0.1:{server.server_port}/hook?key=secret"
     notify = settings.notify.model_copy(update={"command": None, "webhook": address})
     settings = settings.model_copy(update={"notify": notify})
     assess(settings, [NEWEST], notify="newest")
     server.status = 500
-    said: list[str] = []
-    assert deliver(settings, said.append) == 0
-    assert "500" in said[0]
-    assert "secret" not in said[0]
+    assert deliver(settings) == 0
+    assert "500" in caplog.messages[0]
+    assert "secret" not in caplog.messages[0]
     server.status = 200
-    assert deliver(settings, said.append) == 1
+    assert deliver(settings) == 1
     path, kind, alert = server.posts[-1]
     assert (path, kind) == ("/hook?key=secret", "application/json")
     assert alert["kind"] == "breach"

@@ -241,7 +241,7 @@ class Breaking(ProcessPoolExecutor):
 def test_a_worker_that_dies_at_once_is_an_outcome(
     fresh: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.runs.batches.ProcessPoolExecutor", Breaking)
+    monkeypatch.setattr("pipeline.runs.workers.ProcessPoolExecutor", Breaking)
     found = [each.status for each in backfill(fresh, DAYS[:3], jobs=2)]
     assert sorted(found) == ["done", "failed", "failed"]
 
@@ -358,7 +358,7 @@ def command(settings: Settings) -> list[str]:
     words = [
         sys.executable,
         "-m",
-        "pipeline.cli.main",
+        "pipeline.cli",
         "backfill",
         "--from",
         DAYS[0],
@@ -384,7 +384,7 @@ def test_ctrl_c_on_the_command_line(fresh: Settings) -> None:
 
 IN_A_QUERY = """
 import sys
-import pipeline.runs.batches
+import pipeline.runs.workers
 from pipeline.store.batch_files import opened
 from pipeline.cli.main import main
 from pipeline.store.paths import store_of
@@ -392,7 +392,7 @@ def measure(settings, batch, run_id):
     with opened(settings, store_of(settings).staged(batch, run_id)) as connection:
         print("asking", flush=True)
         connection.execute("SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b")
-pipeline.runs.batches.measure_batch = measure
+pipeline.runs.workers.measure_batch = measure
 main(sys.argv[1:])
 """
 
