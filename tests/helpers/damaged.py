@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -44,12 +43,6 @@ def small_audit(folder: Path, **more: Any) -> Settings:
     mark(settings, DAYS[1], "model v2")
     publish(settings)
     return settings
-
-
-def copied(settings: Settings, folder: Path) -> Settings:
-    """The same audit in another folder."""
-    shutil.copytree(settings.folder, folder, dirs_exist_ok=True)
-    return settings.model_copy(update={"folder": folder})
 
 
 def change(path: Path, *statements: str) -> None:

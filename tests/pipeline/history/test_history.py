@@ -1,7 +1,6 @@
 """The history: one current row per score, what it replaced, and who computed it."""
 
 import re
-import shutil
 from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -50,20 +49,13 @@ KEY = ", ".join(f'"{name}"' for name in FAIRNESS_HISTORY.key)
 
 
 @pytest.fixture(scope="module")
-def run_once(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of an audit whose day has been run once."""
     folder = tmp_path_factory.mktemp("once")
     found = audit(folder, slices=["device"], metrics=["EXP", "ARP", "NDKL", "IAA"])
     deliver(folder, random_lists(1))
     assert run_batch(found, DAY).revision == 1
     return found
-
-
-@pytest.fixture
-def settings(run_once: Settings, tmp_path: Path) -> Settings:
-    """A copy of that audit for a test to change."""
-    shutil.copytree(run_once.folder, tmp_path, dirs_exist_ok=True)
-    return run_once.model_copy(update={"folder": tmp_path})
 
 
 def changed(settings: Settings, **said: Any) -> Settings:

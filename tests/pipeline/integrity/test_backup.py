@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import pytest
 from command import rankaudit
-from damaged import DAYS, change, contents, copied, every_byte
-from stores import deliver, random_lists, write_settings
+from damaged import DAYS, change, contents, every_byte
+from stores import copied, deliver, random_lists, write_settings
 
 import pipeline.integrity.backup
 from pipeline.errors import AuditError, NoData, SettingsError, StoreBusy, StoreDamaged
@@ -22,7 +22,7 @@ from pipeline.ledger import Ledger
 from pipeline.publish import publish
 from pipeline.run import run_batch
 from pipeline.settings import Settings
-from pipeline.store import Store, store_of
+from pipeline.store import Store
 from schemas.tables import HISTORY_TABLES, LEDGER_HEAD
 
 OTHERS = [table for table in HISTORY_TABLES if table is not LEDGER_HEAD]
@@ -34,16 +34,6 @@ def whole(small_store: Settings, tmp_path_factory: pytest.TempPathFactory) -> Se
     settings = copied(small_store, tmp_path_factory.mktemp("whole"))
     backup(settings, settings.folder / "copy")
     return settings
-
-
-@pytest.fixture
-def settings(whole: Settings, tmp_path: Path) -> Settings:
-    return copied(whole, tmp_path)
-
-
-@pytest.fixture
-def store(settings: Settings) -> Store:
-    return store_of(settings)
 
 
 @pytest.fixture

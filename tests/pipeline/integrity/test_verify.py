@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from command import rankaudit
-from damaged import DAYS, change, copied, every_byte, forged, put_at
+from damaged import DAYS, change, every_byte, forged, put_at
 from stores import read, write_settings
 
 from pipeline.errors import StoreBusy
@@ -22,16 +22,6 @@ from pipeline.store import Store, store_of
 from schemas.tables import COUNTS_OF_HISTORY, FAIRNESS_HISTORY, GROUP_HISTORY
 
 FIRST = f"batch = '{DAYS[0]}'"
-
-
-@pytest.fixture
-def settings(small_store: Settings, tmp_path: Path) -> Settings:
-    return copied(small_store, tmp_path)
-
-
-@pytest.fixture
-def store(settings: Settings) -> Store:
-    return store_of(settings)
 
 
 def problems(settings: Settings) -> str:

@@ -51,10 +51,10 @@ def filled(folder: Path, batches: Sequence[str] = FEW, **said: Any) -> Settings:
     return settings
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """An assessed history of sixteen nights."""
-    found = filled(tmp_path / "nights")
+    found = filled(tmp_path_factory.mktemp("nights"))
     assess(found)
     return found
 

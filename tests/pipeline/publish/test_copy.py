@@ -1,7 +1,6 @@
 """The copy that dashboards read: whole at any moment, and explained in itself."""
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -57,7 +56,7 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of an audit with one day, run and published."""
     folder = tmp_path_factory.mktemp("once")
     found = audit(
@@ -71,13 +70,6 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     run_batch(found, DAY)
     publish(found)
     return found
-
-
-@pytest.fixture
-def settings(once: Settings, tmp_path: Path) -> Settings:
-    """A copy of that audit for a test to change."""
-    shutil.copytree(once.folder, tmp_path, dirs_exist_ok=True)
-    return once.model_copy(update={"folder": tmp_path})
 
 
 @contextmanager

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from damaged import copied
 from pages import hostile, none, one
-from stores import read
+from stores import copied, read
 
 from metrics import METRICS
 from pipeline.errors import AuditError, NoData
@@ -66,12 +65,6 @@ def packed(text: str) -> Data:
     assert found
     data: Data = json.loads(gzip.decompress(b64decode(found[1])))
     return data
-
-
-@pytest.fixture
-def settings(small_store: Settings, tmp_path: Path) -> Settings:
-    """A copy of the small audit for a test to change."""
-    return copied(small_store, tmp_path)
 
 
 @pytest.fixture(scope="module")

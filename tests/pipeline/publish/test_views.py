@@ -12,7 +12,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from damaged import copied
 from dashboards import (
     FAULTY_LATER,
     FIRST,
@@ -59,12 +58,6 @@ DAYS = [f"2026-01-{day:02}" for day in range(1, 13)]
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """The eventful audit, to be read."""
     return eventful(tmp_path_factory.mktemp("views"))
-
-
-@pytest.fixture
-def settings(whole: Settings, tmp_path: Path) -> Settings:
-    """The eventful audit, to be changed."""
-    return copied(whole, tmp_path)
 
 
 def series(row: Row) -> tuple[Any, ...]:
