@@ -15,10 +15,11 @@ from typing import Any, ClassVar
 
 import cases
 import pytest
-from damaged import small_audit
+from damaged import small_audit, small_settings
 from hypothesis import HealthCheck, Phase
 from hypothesis import settings as profiles
 from stores import copied
+from workers import made_once
 
 from pipeline.settings import Settings
 from pipeline.store import Store, store_of
@@ -137,7 +138,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def small_store(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """An audit of a few days with everything that a store can hold; tests copy it."""
-    return small_audit(tmp_path_factory.mktemp("small"))
+    folder = made_once(tmp_path_factory.getbasetemp(), "small", small_audit)
+    return copied(small_settings(folder), tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture(scope="session")

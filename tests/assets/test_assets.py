@@ -562,6 +562,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.slow
 def test_headless_audit(
     audit: Callable[..., Path], tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,9 +29,13 @@ TIMES = {"replaced_at", "assessed_at", "started_at", "finished_at", "peak_memory
 Rows = list[dict[str, Any]]
 
 
+def small_settings(folder: Path, **more: Any) -> Settings:
+    return audit(folder, **{**SAID, **more})
+
+
 def small_audit(folder: Path, **more: Any) -> Settings:
     """Three days, the second computed twice; a refused delivery, an alert and a release."""
-    settings = audit(folder, **{**SAID, **more})
+    settings = small_settings(folder, **more)
     for seed, day in enumerate(DAYS, 1):
         deliver(folder, random_lists(seed, 8), batch=day)
         assert run_batch(settings, day).status == "done"

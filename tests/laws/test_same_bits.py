@@ -126,6 +126,7 @@ def test_attributes_from_the_item_table(small: tuple[Table, Bits], tmp_path: Pat
     assert same(joined) == same(logged)
 
 
+@pytest.mark.slow
 def test_another_process(small: tuple[Table, Bits], tmp_path: Path) -> None:
     # Sets iterate in another order there.
     path = write(small[0], tmp_path / "log.parquet")

@@ -68,18 +68,6 @@ def own(template: Path, tmp_path: Path) -> Path:
     return tmp_path / "own" / "audit.yaml"
 
 
-@pytest.fixture(autouse=True)
-def no_page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new page is written only where a test looks at it: it takes longer than the rest."""
-    if "with_page" not in request.fixturenames:
-        monkeypatch.setattr("pipeline.report.fresh.renew_report", lambda *_: None)
-
-
-@pytest.fixture
-def with_page() -> None:
-    """Asks for the page."""
-
-
 def batches(*days: str) -> list[str]:
     return [word for day in days for word in ("--batch", day)]
 
@@ -288,6 +276,7 @@ def test_the_summary_of_other_ends(
             assert found[name] == value
 
 
+@pytest.mark.slow
 def test_the_summary_of_a_store_in_use(own: Path) -> None:
     with held(store_of(audit(own.parent)).history) as holder:
         result, said = summarised(own, "run", *batches(FIRST, SECOND))
@@ -572,6 +561,7 @@ def terminated(child: subprocess.Popen[str], config: Path) -> dict[str, Any]:
     return said
 
 
+@pytest.mark.slow
 def test_sigterm_while_a_batch_is_computed(own: Path) -> None:
     """The batch keeps its scores, and the next run computes it as if nothing had been."""
     own.write_text(own.read_text().replace("resamples: 0", "resamples: 2000"))
@@ -606,6 +596,7 @@ main(words)
 """
 
 
+@pytest.mark.slow
 def test_sigterm_within_a_query_of_a_later_batch(own: Path) -> None:
     """What is finished is kept, published and in the summary."""
     words = (LAST, "run", *batches(NEXT, LAST))
@@ -641,6 +632,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_sigterm_ends_workers_too(own: Path) -> None:
     (own.parent / "endless.py").write_text(ENDLESS)
     words = (str(own.parent), "backfill", "--from", NEXT, "--to", LAST, "--jobs", "2")

@@ -104,6 +104,7 @@ def ended(process: subprocess.Popen[str]) -> str:
     return out.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_readers_meet_whole_generations_and_no_error(settings: Settings) -> None:
     dashboard = store_of(settings).dashboard
     with child(READER, dashboard) as one, child(READER, dashboard) as two:
@@ -131,6 +132,7 @@ def test_readers_meet_whole_generations_and_no_error(settings: Settings) -> None
     assert len(generations) > 1
 
 
+@pytest.mark.slow
 def test_a_reader_keeps_the_copy_it_opened(settings: Settings) -> None:
     dashboard = store_of(settings).dashboard
     with child(KEEPER, dashboard) as keeper:
