@@ -331,6 +331,7 @@ def test_graded_relevance_is_told_and_not_a_pass(
     assert not any("ERBR" in name for name in metadata(result)["ERBR", DAY])
 
 
+@pytest.mark.slow
 def test_a_range_finishes_the_days_it_can(
     audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:

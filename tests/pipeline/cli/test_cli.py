@@ -245,6 +245,7 @@ def test_no_data_ends_with_4(own: Path) -> None:
     assert last_line(result)["status"] == "no_data"
 
 
+@pytest.mark.slow
 def test_a_breach_ends_with_5_only_where_asked(own: Path) -> None:
     assert rankaudit("run", "--batch", DAYS[0], config=own).exit_code == 0
     result = rankaudit("run", "--batch", DAYS[0], "--fail-on", "breach", config=own)

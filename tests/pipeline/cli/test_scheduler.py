@@ -90,6 +90,7 @@ def summarised(config: Path, *words: object) -> tuple[Result, dict[str, Any]]:
 # -- several batches at once
 
 
+@pytest.mark.slow
 def test_several_batches_are_published_once_at_the_end(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +114,7 @@ def test_several_batches_are_published_once_at_the_end(
     ]
 
 
+@pytest.mark.slow
 def test_several_batches_come_to_what_a_backfill_comes_to(own: Path, tmp_path: Path) -> None:
     other = shutil.copytree(own.parent, tmp_path / "other")
     assert rankaudit("run", *batches(NEXT, LAST), "-q", "-c", own).exit_code == 0
@@ -184,6 +186,7 @@ def test_a_backfill_may_require_data(own: Path) -> None:
     assert manifest(own) == DONE | {NO_LOG: "no_data"}
 
 
+@pytest.mark.slow
 def test_data_that_came_late_is_found(own: Path) -> None:
     words = ("run", *batches(NO_LOG), "--require-data", "-q", "-c", own)
     assert rankaudit(*words).exit_code == 1

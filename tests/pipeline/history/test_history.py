@@ -293,6 +293,7 @@ def test_other_code_makes_a_new_revision(
     assert (old, new) == ([{"code_version": code_version()}], [{"code_version": "0.1.1+00000000"}])
 
 
+@pytest.mark.slow
 def test_what_was_replaced_is_kept(settings: Settings) -> None:
     before = {table.name: in_history(settings, f"FROM {table.name}") for table in HISTORY}
     deliver(settings.folder, random_lists(2))
@@ -393,6 +394,7 @@ def fail_at(number: int) -> Any:
     return now
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
 def test_an_error_while_merging_leaves_the_old_rows(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, number: int
@@ -414,6 +416,7 @@ def test_an_error_while_merging_leaves_the_old_rows(
     assert rows == [{"revision": 1}]
 
 
+@pytest.mark.slow
 def test_an_error_of_duckdb_while_merging_leaves_the_old_rows(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,7 @@ def test_the_copy_holds_what_the_store_holds(settings: Settings, store: Store) -
     assert list(copy.parent.iterdir()) == [copy]
 
 
+@pytest.mark.slow
 def test_restored_onto_nothing_it_is_the_store_again(
     settings: Settings, store: Store, copy: Path
 ) -> None:
@@ -91,6 +92,7 @@ def test_restored_onto_nothing_it_is_the_store_again(
     assert backup(settings, settings.folder / "next").files == 6
 
 
+@pytest.mark.slow
 def test_restored_onto_a_store_it_puts_that_aside(
     settings: Settings, store: Store, copy: Path
 ) -> None:
@@ -111,6 +113,7 @@ def test_restored_onto_a_store_it_puts_that_aside(
     assert fine(settings)
 
 
+@pytest.mark.slow
 def test_while_runs_go_on_every_copy_is_whole(settings: Settings, store: Store) -> None:
     settings = settings.model_copy(update={"busy_seconds": 60})
     failed: list[BaseException] = []
@@ -274,6 +277,7 @@ class Killed(Exception):
     """What stands for the end of the process."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [0, 1, 5, 6])
 def test_interrupted_it_is_done_again(
     settings: Settings, store: Store, copy: Path, monkeypatch: pytest.MonkeyPatch, left: int
@@ -313,6 +317,7 @@ def test_a_store_in_use_is_not_replaced(settings: Settings, store: Store, copy: 
     assert fine(settings)
 
 
+@pytest.mark.slow
 def test_the_commands(settings: Settings, store: Store) -> None:
     config = write_settings(
         settings.folder,

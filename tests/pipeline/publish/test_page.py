@@ -268,6 +268,7 @@ def assert_inert(elements: Elements) -> None:
         assert not [name for name in said if name.startswith("on")]
 
 
+@pytest.mark.slow
 def test_names_never_become_markup(strange: Settings) -> None:
     elements = Elements(text_of(strange))
     assert_inert(elements)
@@ -297,6 +298,7 @@ def test_what_is_kept_back_is_not_on_the_page(settings: Settings, cell: int) -> 
     assert [{"told": len(told), "rows": len(rows)}] == shown
 
 
+@pytest.mark.slow
 def test_an_empty_and_a_short_history_have_a_page(tmp_path: Path) -> None:
     empty = text_of(none(tmp_path / "none"))
     assert "No batch has been scored yet" in empty
