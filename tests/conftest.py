@@ -21,8 +21,8 @@ from hypothesis import settings as profiles
 from stores import copied
 from workers import made_once
 
-from pipeline.settings import Settings
-from pipeline.store import Store, store_of
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import Store, store_of
 
 profiles.register_profile(
     "steady",

@@ -18,7 +18,7 @@ from logs import TEN
 from stores import LENIENT
 
 import assets.counts
-import pipeline.batch
+import pipeline.runs.steps
 from assets.audit import main
 from assets.definitions import definitions
 from assets.due import batches_due, wants_demo
@@ -28,9 +28,9 @@ from assets.resources import Audit
 from assets.sensors import record_failures
 from metrics import FAMILIES, METRICS
 from pipeline.errors import SettingsError
-from pipeline.history import manifest
-from pipeline.settings import load_settings
-from pipeline.store import store_of
+from pipeline.history.manifest import manifest
+from pipeline.settings.load import load_settings
+from pipeline.store.paths import store_of
 
 DAY, NEXT, LAST = "2026-01-01", "2026-01-02", "2026-01-04"
 RELEVANCE = 1.0, 0.0
@@ -632,7 +632,7 @@ def test_ctrl_c_keeps_finished_batches(
     file = audit(schedule={"start": DAY, "end": NEXT})
     write_log(tmp_path, DAY)
     write_log(tmp_path, NEXT)
-    measure = pipeline.batch.measure_batch
+    measure = pipeline.runs.steps.measure_batch
 
     def interrupted(settings: Any, batch: str, work: str) -> dict[str, int]:
         if batch == NEXT:

@@ -16,10 +16,10 @@ from assets.definitions import definitions
 from assets.month import DAYS, last_month, past_rows, verdict_chart
 from metrics import FAMILIES, METRICS
 from pipeline.errors import SettingsError
-from pipeline.month_picture import packed, verdict_picture, verdict_words
-from pipeline.publish import publish
-from pipeline.sparks import BLOCKS
-from pipeline.store import store_of
+from pipeline.formatting.sparks import BLOCKS
+from pipeline.publish.copy import publish
+from pipeline.publish.month_picture import packed, verdict_picture, verdict_words
+from pipeline.store.paths import store_of
 
 OWNERS = ["team:search", "someone@example.org"]
 MOST = 40_000

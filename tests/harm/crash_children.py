@@ -83,7 +83,7 @@ class Children:
         self._plan.write_bytes(bytes(_SIZE))
         environment = {
             **os.environ,
-            "RANKAUDIT_FAULTS": str(self._plan),
+            "EVENRANK_FAULTS": str(self._plan),
             "OPENBLAS_NUM_THREADS": "1",
             "COLUMNS": "80",
         }
@@ -131,7 +131,7 @@ class Children:
     def start(
         self, folder: Path, words: Sequence[str], plan: Plan | None = None, computed: str = ""
     ) -> int:
-        """Start ``rankaudit words`` in ``folder``; returns the process id.
+        """Start ``evenrank words`` in ``folder``; returns the process id.
 
         ``computed`` names a file in ``folder`` that is taken for what the batch computes.
         """
@@ -195,15 +195,15 @@ def _serve() -> None:
     for name in ("alerts", "delivery", "publish", "run", "summary"):
         import_module(f"pipeline.{name}")
     import_module("pandera.strategies.pandas_strategies")
-    from pipeline.cli import main
-    from pipeline.report import fresh
+    from pipeline.cli.main import main
+    from pipeline.publish.page import fresh
     from pipeline.version import code_version
 
     code_version()
     # The page is made of what is published by then; a second of charts would double each trial.
     fresh.renew_report = lambda *_: None
-    plan = _mapped(Path(os.environ["RANKAUDIT_FAULTS"]))
-    said = Path(os.environ["RANKAUDIT_FAULTS"]).with_name("said")
+    plan = _mapped(Path(os.environ["EVENRANK_FAULTS"]))
+    said = Path(os.environ["EVENRANK_FAULTS"]).with_name("said")
     print("{}", flush=True)
     for line in sys.stdin:
         request = json.loads(line)
@@ -242,31 +242,31 @@ def _serve() -> None:
 
 def _compute_at_once(computed: Path) -> None:
     """Take a file that was computed before for what this run computes."""
-    import pipeline.run
-    from pipeline.store import store_of
+    import pipeline.runs.batches
+    from pipeline.store.paths import store_of
 
     def ingest_batch(settings: Any, batch: str, run_id: str) -> None:
         store_of(settings).make()
         shutil.copyfile(computed, store_of(settings).staged(batch, run_id))
 
-    pipeline.run.new_run_id = lambda: computed.stem
-    pipeline.run.ingest_batch = ingest_batch  # type: ignore[assignment]
-    pipeline.run.measure_batch = lambda *_: {}
-    pipeline.run.score_batch = lambda *_: []
+    pipeline.runs.batchess.batches.new_run_id = lambda: computed.stem
+    pipeline.runs.batchess.batches.ingest_batch = ingest_batch  # type: ignore[assignment]
+    pipeline.runs.batchess.batches.measure_batch = lambda *_: {}
+    pipeline.runs.batchess.batches.score_batch = lambda *_: []
 
 
 def _arm_late(plan: mmap.mmap) -> None:
     """Count calls from the moment on at which a batch is computed."""
-    import pipeline.run
+    import pipeline.runs.batches
 
-    last = pipeline.run.score_batch
+    last = pipeline.runs.batchess.batches.score_batch
 
     def score_batch(*given: Any) -> Any:
         found = last(*given)
         plan[:8] = struct.pack("q", 1)
         return found
 
-    pipeline.run.score_batch = score_batch
+    pipeline.runs.batchess.batches.score_batch = score_batch
 
 
 if __name__ == "__main__":

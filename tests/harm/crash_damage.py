@@ -14,7 +14,7 @@ from crash_trials import Found
 
 from pipeline.errors import AuditError
 from pipeline.integrity.verify import verify
-from pipeline.store import store_of
+from pipeline.store.paths import store_of
 
 HISTORY, COPY, LEDGER = "history.duckdb", "dashboard.duckdb", "ledger.jsonl"
 FILES = (HISTORY, COPY, LEDGER, *(f"batches/{day}.duckdb" for day in DAYS[:3]))

@@ -17,7 +17,7 @@ from crash_children import Children, Ended, Plan
 from crash_stores import Scene, settings_in, state
 from crash_trials import Found, judged
 
-from pipeline.store import store_of
+from pipeline.store.paths import store_of
 
 WAYS = ("nothing that was not synced", "all names", "some of it")
 _HEAD = struct.Struct("5q")

@@ -178,7 +178,7 @@ def _disk(place: Path) -> Iterator[Path]:
     """A file system of its own with little room."""
     place.mkdir()
     try:
-        options = ["-t", "tmpfs", "-o", f"size={_DISK}", "rankaudit-test", str(place)]
+        options = ["-t", "tmpfs", "-o", f"size={_DISK}", "evenrank-test", str(place)]
         subprocess.run(["mount", *options], check=True, capture_output=True)
         try:
             yield place
@@ -237,7 +237,7 @@ def main(words: Sequence[str] | None = None) -> int:
     # In memory where there is such a place: nothing here is about real disks.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with (
-        tempfile.TemporaryDirectory(prefix="rankaudit-crashes-", dir=memory) as folder,
+        tempfile.TemporaryDirectory(prefix="evenrank-crashes-", dir=memory) as folder,
         Children(Path(folder) / "children") as children,
     ):
         together(children, Path(folder), said.publications, found)

@@ -12,13 +12,14 @@ import duckdb
 from crash_children import Children, Ended, Plan
 from stores import LENIENT, RUN_COLUMNS, deliver, random_lists
 
-from pipeline.durable import is_begun
-from pipeline.ledger import Ledger
-from pipeline.settings import Settings, load_settings
-from pipeline.store import store_of
-from schemas.assessments import ASSESSED
+from pipeline.history.ledger import Ledger
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings
+from pipeline.store.checkpoints import is_begun
+from pipeline.store.paths import store_of
 from schemas.columns import literal, quoted
-from schemas.tables import HISTORY_TABLES, LEDGER_HEAD
+from schemas.history import HISTORY_TABLES, LEDGER_HEAD
+from schemas.monitoring import ASSESSED
 
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04")
 RUNS = 2

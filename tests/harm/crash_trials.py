@@ -12,7 +12,7 @@ from crash_stores import DAYS, Scene, State, settings_in, state, states
 
 from pipeline.errors import AuditError, Terminated
 from pipeline.integrity.verify import verify
-from pipeline.store import store_of
+from pipeline.store.paths import store_of
 
 _SOME = 8
 """One in so many trials verifies twice."""
@@ -76,7 +76,7 @@ def told(scene: Scene, folder: Path, ended: Ended) -> Iterator[str]:
         yield f"it ended with {ended.code}, signal {ended.sign}"
     if "Traceback" in ended.err:
         yield f"a traceback: {ended.err.strip()[-400:]}"
-    elif ended.code and not ended.err.strip().startswith("rankaudit: "):
+    elif ended.code and not ended.err.strip().startswith("evenrank: "):
         yield f"it said {ended.err!r}"
 
 
@@ -97,7 +97,7 @@ def again(
 ) -> Iterator[str]:
     """What is wrong once the same command was run again: it should be as if nothing had been.
 
-    ``verifying``: `rankaudit verify` is asked once more, which takes as long as the rest.
+    ``verifying``: `evenrank verify` is asked once more, which takes as long as the rest.
     """
     ended = scene.run(children, folder, turn=1)
     if ended.code != 0:
@@ -120,7 +120,7 @@ def again(
 
 
 def verified(folder: Path, *, finished: bool = False) -> Iterator[str]:
-    """What ``rankaudit verify`` says is wrong."""
+    """What ``evenrank verify`` says is wrong."""
     try:
         found = verify(settings_in(folder))
     except AuditError as error:

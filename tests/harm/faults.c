@@ -47,7 +47,7 @@ static int journal = -1;
 
 __attribute__((constructor)) static void begin(void)
 {
-    const char *path = getenv("RANKAUDIT_FAULTS");
+    const char *path = getenv("EVENRANK_FAULTS");
     int file = path ? syscall(SYS_openat, AT_FDCWD, path, O_RDWR, 0) : -1;
     if (file < 0)
         return;

@@ -18,11 +18,12 @@ from crash_together import (
 )
 from stores import in_history, read, whole_history
 
-from pipeline.history import manifest, open_history
+from pipeline.history.manifest import manifest
+from pipeline.history.opening import open_history
 from pipeline.integrity.verify import verify
-from pipeline.publish import publish
-from pipeline.run import backfill
-from pipeline.store import store_of
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import backfill
+from pipeline.store.paths import store_of
 
 PUBLICATIONS = 4
 
@@ -116,7 +117,7 @@ def test_a_busy_store_says_who_holds_it(children: Children, tmp_path: Path) -> N
         ended = children.run(folder, ("run", "--batch", second))
         assert ended.code == 75
         who = f"in use by process {holder.pid} ("
-        waiting, busy = ended.err.replace("\n", " ").split("rankaudit: ")
+        waiting, busy = ended.err.replace("\n", " ").split("evenrank: ")
         assert "waiting for history.duckdb" in waiting
         assert who in " ".join(busy.split())
         assert [*(folder / "store" / "staged").iterdir()] == []

@@ -14,10 +14,11 @@ from crash_trials import Found, judged
 from stores import DAY, audit, deliver, in_history, random_lists
 
 from pipeline.errors import AuditError
-from pipeline.history import manifest
+from pipeline.history.manifest import manifest
 from pipeline.integrity.verify import verify
-from pipeline.run import run_batch
-from pipeline.store import attach, store_of, working
+from pipeline.runs.batches import run_batch
+from pipeline.store.paths import store_of
+from pipeline.store.sessions import attach, working
 
 SOME = {KILLS[0]: 6, KILLS[1]: 4, FAULTS[0]: 5, FAULTS[1]: 5, SIGNALS[0]: 2, SIGNALS[1]: 1}
 MOMENTS, POWER, DAMAGE = 2, 4, 8

@@ -17,7 +17,7 @@ MISSING = "there is no Airflow in .venv-airflow; `make airflow` installs it"
 
 def required() -> bool:
     """Whether a missing Airflow is a failure: in CI, and where somebody says so."""
-    said = (os.environ.get("CI"), os.environ.get("RANKAUDIT_AIRFLOW"))
+    said = (os.environ.get("CI"), os.environ.get("EVENRANK_AIRFLOW"))
     return said[0] == "true" or said[1] == "required"
 
 
@@ -43,10 +43,11 @@ LOCAL = _local()
 
 
 def command(folder: Path) -> Path:
-    """The command rankaudit of this checkout, as a file to be started from anywhere."""
-    path = folder / "rankaudit"
+    """The command evenrank of this checkout, as a file to be started from anywhere."""
+    path = folder / "evenrank"
     path.write_text(
-        f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m pipeline.cli "$@"\n', "utf-8"
+        f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m pipeline.cli.main "$@"\n',
+        "utf-8",
     )
     path.chmod(0o755)
     return path
@@ -59,10 +60,10 @@ def airflow(folder: Path, home: str, **settings: str) -> Any:
         "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
-        "RANKAUDIT_RETRIES": "1",
-        "RANKAUDIT_RETRY_SECONDS": "1",
+        "EVENRANK_RETRIES": "1",
+        "EVENRANK_RETRY_SECONDS": "1",
     }
-    variables = {"rankaudit_bin": str(command(folder)), "rankaudit_home": str(folder)}
+    variables = {"evenrank_bin": str(command(folder)), "evenrank_home": str(folder)}
     return LOCAL.Local(folder / home, COMMANDS, variables=variables, settings=given | settings)
 
 

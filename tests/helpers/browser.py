@@ -14,7 +14,7 @@ from typing import Any, Literal
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Route, sync_playwright
 
-PROGRAM = Path(os.environ.get("RANKAUDIT_CHROMIUM", "/usr/bin/chromium"))
+PROGRAM = Path(os.environ.get("EVENRANK_CHROMIUM", "/usr/bin/chromium"))
 Scheme = Literal["light", "dark"]
 _QUIET = (
     "--disable-gpu",
@@ -45,12 +45,12 @@ def why_not() -> str | None:
     """Why no page can be opened here; None where one can."""
     if PROGRAM.exists():
         return None
-    return f"no Chromium at {PROGRAM}; install Debian's chromium, or set RANKAUDIT_CHROMIUM"
+    return f"no Chromium at {PROGRAM}; install Debian's chromium, or set EVENRANK_CHROMIUM"
 
 
 def required() -> bool:
     """Whether a missing Chromium is a failure: in CI, and where somebody says so."""
-    said = (os.environ.get("CI"), os.environ.get("RANKAUDIT_BROWSER"))
+    said = (os.environ.get("CI"), os.environ.get("EVENRANK_BROWSER"))
     return said[0] == "true" or said[1] == "required"
 
 

@@ -1,11 +1,11 @@
-"""The command rankaudit, called in this process."""
+"""The command evenrank, called in this process."""
 
 from click.testing import CliRunner, Result
 
-from pipeline.cli import main
+from pipeline.cli.main import main
 
 
-def rankaudit(*words: object) -> Result:
+def evenrank(*words: object) -> Result:
     """How the command ended; a traceback is a failure of the test."""
     result = CliRunner().invoke(main, [str(word) for word in words])
     fault = result.exception

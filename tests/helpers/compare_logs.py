@@ -7,7 +7,7 @@ from typing import Any
 from stores import write_csv
 
 from metrics.comparison import COMPARISON_METRICS
-from pipeline.comparing.report import Comparison
+from pipeline.compare.logs.report import Comparison
 
 Rows = list[dict[str, Any]]
 LABELS = [score.label for metric in COMPARISON_METRICS for score in metric.usual.scores()]

@@ -7,10 +7,11 @@ from typing import Any
 import pyarrow
 from logs import DAY, Row, Rows, audit, write
 
-from pipeline.batch import ingest_batch, measure_batch, opened
-from pipeline.settings import Settings
-from pipeline.store import store_of
-from schemas.tables import MEASURED
+from pipeline.runs.steps import ingest_batch, measure_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.batch_files import opened
+from pipeline.store.paths import store_of
+from schemas.counts import MEASURED
 
 NAMES = (*(table.name for table in MEASURED), "bucket_counts")
 

@@ -9,14 +9,14 @@ from typing import Any
 import duckdb
 from stores import audit, deliver, random_lists, read
 
-from pipeline.alerts import act, alerts, mark
-from pipeline.ledger import Ledger, digest
-from pipeline.publish import publish
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import Store
+from pipeline.history.ledger import Ledger, digest
+from pipeline.monitoring.alerts import act, alerts, mark
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import Store
 from schemas.columns import Table, quoted
-from schemas.tables import HISTORY_TABLES
+from schemas.history import HISTORY_TABLES
 
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 SAID = {

@@ -5,11 +5,11 @@ from typing import Any
 
 from stores import Rows, audit, deliver, random_lists, ranking, read
 
-from pipeline.alerts import mark
-from pipeline.publish import publish
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import store_of
+from pipeline.monitoring.alerts import mark
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
 from schemas.views import VIEWS
 
 FIRST, LAST = "2026-01-01", "2026-01-12"

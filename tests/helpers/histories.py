@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow
 from stores import Rows, audit, in_history, without
 
-from pipeline.history import due_again, open_history
-from pipeline.run import days
-from pipeline.settings import Settings
-from schemas.assessments import ASSESSED
+from pipeline.history.merging import due_again
+from pipeline.history.opening import open_history
+from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import days
 from schemas.columns import Column, Table
-from schemas.tables import BATCHES, COUNTS_OF_HISTORY, HISTORY
+from schemas.history import BATCHES, COUNTS_OF_HISTORY, HISTORY
+from schemas.monitoring import ASSESSED
 
 NIGHTS = days(date(2026, 1, 1), date(2026, 3, 1))
 Row = dict[str, Any]

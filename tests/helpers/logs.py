@@ -19,10 +19,11 @@ from stores import LENIENT
 
 from metrics import FAIRNESS, METRICS, Measure, Metric
 from pipeline import score
-from pipeline.batch import opened
-from pipeline.quick import score_files
-from pipeline.settings import Settings, settings_from
-from pipeline.store import store_of
+from pipeline.runs.in_memory import score_files
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import settings_from
+from pipeline.store.batch_files import opened
+from pipeline.store.paths import store_of
 
 Row = dict[str, Any]
 Rows = list[Row]

@@ -15,10 +15,12 @@ from stores import LENIENT, Rows, deliver, random_lists, ranking
 from workers import made_once
 from years import fill_years, years_lists
 
-from pipeline.alerts import mark
-from pipeline.publish import publish
-from pipeline.run import backfill, days
-from pipeline.settings import Settings, load_settings
+from pipeline.monitoring.alerts import mark
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import backfill
+from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import days
+from pipeline.settings.load import load_settings
 from pipeline.synthetic.marketplace import generate
 
 Build = Callable[[Path], Settings]

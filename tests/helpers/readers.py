@@ -12,8 +12,8 @@ import pytest
 from pages import shared
 from places import ROOT
 
-from pipeline.report.page import write_report
-from pipeline.store import store_of
+from pipeline.publish.page.page import write_report
+from pipeline.store.paths import store_of
 
 EXAMPLES = ROOT / "examples"
 PYTHON = ROOT / ".venv-readers" / "bin" / "python"

@@ -9,8 +9,9 @@ from typing import Any
 
 import duckdb
 
-from pipeline.settings import Settings, settings_from
-from pipeline.store import store_of
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import settings_from
+from pipeline.store.paths import store_of
 
 DAY = "2026-01-05"
 Row = dict[str, Any]

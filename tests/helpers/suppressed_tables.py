@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from pipeline.privacy.cells import ALL, Block, Hidden, Place
-from pipeline.settings import JOIN
+from pipeline.privacy.small_cells import ALL, Block, Hidden, Place
+from pipeline.settings.labels import JOIN
 
 Names = tuple[str, ...]
 Number = tuple[str, Place, str, str]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import duckdb
 from stores import Rows, ranking
 
-from pipeline.history import open_history
-from pipeline.settings import Settings
-from schemas.assessments import SERIES_KEY
+from pipeline.history.opening import open_history
+from pipeline.settings.audit import Settings
+from schemas.monitoring import SERIES_KEY
 
 SELLERS, REGIONS = ("F", "M", "X"), ("north", "east", "south", "west", "abroad")
 SLICES = {

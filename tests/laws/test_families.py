@@ -21,7 +21,7 @@ from logs import Found, Row, Rows, every_measure, scored_file
 from metrics import FAMILIES, METRICS, UNIT, UNKNOWN, Family, Measure, Metric
 from metrics.families import COMPARISON, FAIRNESS, LIST_NATIVE, QUALITY, TOP_K
 from metrics.list_native.inequality import GINI
-from pipeline.list_measures import scaled_sums
+from pipeline.counts.exact_sums import scaled_sums
 
 SLOW: dict[Family, ModuleType] = {
     QUALITY: slow_quality,
@@ -229,7 +229,7 @@ def test_lists_in_chunks_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def values(**changed: Any) -> dict[Any, Any]:
         for name, value in changed.items():
-            monkeypatch.setattr(f"pipeline.list_measures.{name}", value)
+            monkeypatch.setattr(f"pipeline.counts.list_stats.{name}", value)
         return {key: row["value"] for key, row in scored_file(rows, metrics=labels).scores.items()}
 
     whole = values()

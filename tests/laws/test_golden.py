@@ -11,7 +11,7 @@ from logs import TEN, Rows, ranked, scored, write
 from places import GOLDEN
 
 from metrics import AGGREGATIONS, parse_measure
-from pipeline.cli import main
+from pipeline.cli.main import main
 
 FILES = ["log.parquet", "log.csv", "log.jsonl", "log.csv.gz", "log.jsonl.gz"]
 
@@ -61,7 +61,7 @@ def expected_of(result: dict[str, Any], lists: int) -> dict[str, Any]:
 
 
 def document(arguments: list[str]) -> dict[str, Any]:
-    """The last line that ``rankaudit score --json`` prints."""
+    """The last line that ``evenrank score --json`` prints."""
     answer = CliRunner().invoke(main, ["score", *arguments, "--json"])
     assert answer.exit_code == 0, answer.output
     found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])

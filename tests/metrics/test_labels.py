@@ -120,7 +120,7 @@ def test_labels_by_hand() -> None:
         ("AWRF(p=0.1)@10.MaxMinDiff.LTwo", "is not a label"),
         ("exp", "did you mean EXP?"),
         ("NDLK", "did you mean NDKL?"),
-        ("XYZ", "`rankaudit metrics` lists them"),
+        ("XYZ", "`evenrank metrics` lists them"),
         ("EXP.MinMax", "did you mean MinMaxRatio?"),
         ("EXP.ltwo", "did you mean LTwo?"),
         ("NDKL.LTwo", "NDKL is one number and takes no aggregation"),

@@ -16,13 +16,14 @@ import duckdb
 from logs import DAY, Found, Row, Rows, audit, deliver, found, write
 
 from metrics import Evaluation, Replicated, Replicates, replicated
-from pipeline import scoring
-from pipeline.batch import ingest_batch, measure_batch, opened
-from pipeline.evidence.resampling import Resampling
-from pipeline.quick import score_files
-from pipeline.settings import Settings
-from pipeline.store import store_of
-from schemas.tables import BUCKETS
+from pipeline.runs.in_memory import score_files
+from pipeline.runs.steps import ingest_batch, measure_batch
+from pipeline.scores import scoring
+from pipeline.scores.evidence.resampling import Resampling
+from pipeline.settings.audit import Settings
+from pipeline.store.batch_files import opened
+from pipeline.store.paths import store_of
+from schemas.counts import BUCKETS
 
 ITEMS = 30
 GROUPS = (*"aaabbc", None)

@@ -14,10 +14,12 @@ import pytest
 from airflows import COMMANDS, DAGS, LOCAL, ROOT, airflow, listening, need_airflow
 from stores import LENIENT, deliver, in_history, random_lists, ranking, whole_history
 
-from pipeline.cli_store import run as run_command
+from pipeline.cli.run import run as run_command
 from pipeline.errors import NoData
-from pipeline.run import backfill, days
-from pipeline.settings import Settings, load_settings
+from pipeline.runs.batches import backfill
+from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import days
+from pipeline.settings.load import load_settings
 
 pytestmark = pytest.mark.airflow
 
@@ -35,7 +37,7 @@ thresholds:
 evidence: {json.dumps(LENIENT | {"decide_by": "point"})}
 threads: 1
 """
-NIGHTLY, BASH = "rankaudit_nightly", "rankaudit_bash"
+NIGHTLY, BASH = "evenrank_nightly", "evenrank_bash"
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 
@@ -165,7 +167,7 @@ def test_single_nights(folder: Path) -> None:
 
 ENDING = """
 import sys
-from rankaudit_nightly import _start
+from evenrank_nightly import _start
 print("code", _start([sys.executable, "-uc", sys.argv[1]], "."))
 """
 SLOW = """
@@ -222,8 +224,8 @@ for name, said in {
     module.__spec__ = ModuleSpec(name, None)
     vars(module).update(said)
     sys.modules[name] = module
-import rankaudit_pod
-[task] = rankaudit_pod.pod_dag.tasks
+import evenrank_pod
+[task] = evenrank_pod.pod_dag.tasks
 print(json.dumps([task.arguments[0], task.skip]))
 """
 
@@ -235,7 +237,7 @@ def test_the_pod_is_told_what_the_command_knows(tmp_path: Path) -> None:
     line, skipped = json.loads(inside(home, PROVIDER).splitlines()[-1])
     assert skipped == NoData.exit_code
     words = shlex.split(re.sub(r"{{.*?}}", "", line))
-    assert words[:3] == ["exec", "rankaudit", "run"]
+    assert words[:3] == ["exec", "evenrank", "run"]
     known = {option for each in run_command.params for option in each.opts}
     assert {word for word in words if word.startswith("--")} <= known
     assert "'' if dag_run.run_type == 'backfill' else '--require-data'" in line
@@ -275,7 +277,7 @@ def runs(home: Any) -> dict[str, str]:
 
 
 @linux
-def test_a_backfill_gives_the_history_of_rankaudit_backfill(
+def test_a_backfill_gives_the_history_of_evenrank_backfill(
     folder: Path, tmp_path: Path, running: Any
 ) -> None:
     beats = "SELECT latest_heartbeat FROM job WHERE job_type = 'SchedulerJob'"

@@ -29,12 +29,13 @@ from places import ROOT
 from assets.due import DEMO_LISTS
 from metrics import AGGREGATIONS, METRICS, catalogue, fairness
 from pipeline import errors, score
-from pipeline.cli import main
+from pipeline.cli.main import main
 from pipeline.errors import AuditError, Terminated
-from pipeline.settings import settings_from
+from pipeline.settings.load import settings_from
 from pipeline.synthetic.marketplace import Incidents, generate
+from schemas.history import BATCH_STATUSES
 from schemas.rules import LOGGED
-from schemas.tables import BATCH_STATUSES, STATUSES
+from schemas.scores import STATUSES
 from schemas.views import VIEWS_VERSION
 
 PAGES = sorted(
@@ -210,7 +211,7 @@ def test_commands_exist(page: Path) -> None:
             elif first == ".venv/bin/python":
                 assert (ROOT / rest[0]).is_file(), line
             else:
-                known = ("rankaudit", "airflow", ".", ".ci/run", ".venv/bin/pre-commit")
+                known = ("evenrank", "airflow", ".", ".ci/run", ".venv/bin/pre-commit")
                 assert first in known, f"{line}: no test knows this command"
 
 
@@ -240,7 +241,7 @@ class Demo:
     printed: str
 
 
-def rankaudit(*arguments: str, expected: int = 0) -> str:
+def evenrank(*arguments: str, expected: int = 0) -> str:
     """What a command prints, once it has ended with the expected exit code."""
     answer = CliRunner().invoke(main, arguments)
     assert answer.exit_code == expected, f"{arguments}: {answer.exit_code}\n{answer.output}"
@@ -265,11 +266,11 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
         log = folder / "logs" / RERUN / "part-0.parquet"
         whole = log.read_bytes()
         pyarrow.parquet.write_table(pyarrow.parquet.read_table(log).slice(0, 5000), log)
-        rankaudit("run", "--batch", RERUN)
+        evenrank("run", "--batch", RERUN)
         log.write_bytes(whole)
         for start, end in DAYS:
             code = 4 if start == NO_LOG else 0
-            printed.append(rankaudit("backfill", "--from", start, "--to", end, expected=code))
+            printed.append(evenrank("backfill", "--from", start, "--to", end, expected=code))
     return Demo(folder, "\n".join(printed))
 
 
@@ -285,9 +286,9 @@ def sandbox(demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def run_shell(block: Block) -> None:
     for line in lines(block):
         command, *arguments = shlex.split(line, comments=True)
-        if command == "rankaudit":
+        if command == "evenrank":
             code = _EXIT.search(line)
-            rankaudit(*arguments, expected=int(code[1]) if code else 0)
+            evenrank(*arguments, expected=int(code[1]) if code else 0)
 
 
 def run_python(block: Block) -> None:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from places import ROOT
 
-from pipeline.settings import load_settings
+from pipeline.settings.load import load_settings
 
 SCRIPT = ROOT / "examples" / "real_tables.py"
 MARK = b"\xef\xbb\xbf"
@@ -247,13 +247,13 @@ REAL = {
 
 @pytest.mark.parametrize("kind", REAL)
 def test_real_tables(script: ModuleType, tmp_path: Path, kind: str) -> None:
-    folder = os.environ.get("RANKAUDIT_REAL_TABLES")
+    folder = os.environ.get("EVENRANK_REAL_TABLES")
     if not folder:
-        pytest.skip("RANKAUDIT_REAL_TABLES names no folder with the tables of examples/README.md")
+        pytest.skip("EVENRANK_REAL_TABLES names no folder with the tables of examples/README.md")
     names, people = REAL[kind]
     tables = [next(iter(sorted(Path(folder).rglob(name))), None) for name in names]
     if None in tables:
-        pytest.skip(f"{', '.join(names)}: not below the folder RANKAUDIT_REAL_TABLES names")
+        pytest.skip(f"{', '.join(names)}: not below the folder EVENRANK_REAL_TABLES names")
     out = tmp_path / "out"
     assert script.convert(tables, out, days=1, lists=50) == kind
     items = {row["item_id"]: row for row in rows_of(out / "items.csv")}

@@ -78,7 +78,7 @@ def shown(copies: Copies, tmp_path_factory: pytest.TempPathFactory) -> Shown:
     folder = tmp_path_factory.mktemp("app")
     path = folder / "it's a copy.duckdb"
     given = (EXAMPLES / "streamlit" / "app.py", path, UNFAIR, *map(copies, STORES))
-    found = ask(_APP, *given, RANKAUDIT_DASHBOARD=path, HOME=folder)
+    found = ask(_APP, *given, EVENRANK_DASHBOARD=path, HOME=folder)
     for each in found:
         each["read"] = [read_as(text) for text in each["texts"]]
     return dict(zip(("nothing", *STORES), found, strict=True))
@@ -165,7 +165,7 @@ def test_the_notebook_is_kept_without_what_it_printed() -> None:
 
 @every_store
 def test_the_notebook_runs_on_every_store(copies: Copies, tmp_path: Path, name: str) -> None:
-    found = ask(_NOTEBOOK, BOOK, RANKAUDIT_DASHBOARD=copies(name), HOME=tmp_path)
+    found = ask(_NOTEBOOK, BOOK, EVENRANK_DASHBOARD=copies(name), HOME=tmp_path)
     texts = {key: "\n".join(each.get("text/plain", "") for each in found[key]) for key in found}
     (drawn,) = (each["image/svg+xml"] for each in found["since"] if "image/svg+xml" in each)
     assert drawn.startswith("<svg")

@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from logs import DAY, Row, audit, batch_file, scored, write
 
-from pipeline.run import run_batch
+from pipeline.runs.batches import run_batch
 from schemas.columns import Column, Table, quoted
+from schemas.history import BATCH_TABLES, HISTORY_TABLES
 from schemas.offenders import RowRule, passes, row_rules
 from schemas.rules import (
     BINARY,
@@ -44,12 +45,7 @@ from schemas.rules import (
     ranking_log,
     slice_constant,
 )
-from schemas.tables import (
-    BATCH_TABLES,
-    FAIRNESS_HISTORY,
-    HISTORY_TABLES,
-    SCORE_SCHEMA,
-)
+from schemas.scores import FAIRNESS_HISTORY, SCORE_SCHEMA
 
 NUMBERS = (RANK, SCORE, RELEVANCE, CLICK, REFERENCE_RANK, POSITION, BINARY)
 TEXTS = (LIST_ID, ITEM_ID)

@@ -7,7 +7,7 @@ import pytest
 def no_page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new page is written only where a test looks at it: it takes longer than the rest."""
     if "with_page" not in request.fixturenames:
-        monkeypatch.setattr("pipeline.report.fresh.renew_report", lambda *_: None)
+        monkeypatch.setattr("pipeline.publish.page.fresh.renew_report", lambda *_: None)
 
 
 @pytest.fixture

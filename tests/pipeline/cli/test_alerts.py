@@ -1,4 +1,4 @@
-"""rankaudit alerts, mark and assess; what run and backfill say of alerts."""
+"""evenrank alerts, mark and assess; what run and backfill say of alerts."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,10 @@ from click.testing import CliRunner, Result
 from histories import NIGHTS, fill, gap, put, score
 from stores import copied, write_settings
 
-from pipeline.assess import assess
-from pipeline.cli import main
-from pipeline.settings import Settings, load_settings
+from pipeline.cli.main import main
+from pipeline.monitoring.assess import assess
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings
 
 SETTINGS = """\
 attributes: [gender]
@@ -40,14 +41,14 @@ def settings(whole: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return copied(whole, tmp_path)
 
 
-def rankaudit(*arguments: str, code: int = 0) -> Result:
+def evenrank(*arguments: str, code: int = 0) -> Result:
     answer = CliRunner().invoke(main, arguments)
     assert answer.exit_code == code, answer.output
     return answer
 
 
 def document(*arguments: str, code: int = 0) -> Any:
-    return json.loads(rankaudit(*arguments, "--json", code=code).stdout.splitlines()[-1])
+    return json.loads(evenrank(*arguments, "--json", code=code).stdout.splitlines()[-1])
 
 
 def names() -> list[str]:
@@ -55,21 +56,21 @@ def names() -> list[str]:
 
 
 def test_open_alerts_are_listed(settings: Settings) -> None:
-    text = rankaudit("alerts").stdout
+    text = evenrank("alerts").stdout
     assert "breach" in text
     assert "EXP.MinMaxRatio of gender" in text
     assert max(map(len, text.splitlines())) <= 80
-    whole = rankaudit("alerts", "--long").stdout
+    whole = evenrank("alerts", "--long").stdout
     assert "FROM v_history" in whole
     assert max(map(len, whole.splitlines())) <= 80
 
 
 def test_acknowledging_says_what_changed(settings: Settings) -> None:
     before = names()
-    text = rankaudit("alerts", "ack", before[0][:5], "--note", "known", "--by", "eve").stdout
+    text = evenrank("alerts", "ack", before[0][:5], "--note", "known", "--by", "eve").stdout
     assert f"{before[0]} acknowledged" in text
     assert before[0] not in names()
-    assert "acknowledged:" in rankaudit("alerts", "--all").stdout.replace("\n", " ")
+    assert "acknowledged:" in evenrank("alerts", "--all").stdout.replace("\n", " ")
     (row,) = (row for row in document("alerts", "--all")["alerts"] if row["alert"] == before[0])
     assert (row["acknowledged_by"], row["note"]) == ("eve", "known")
     found = document("alerts", "undo", before[0])
@@ -79,14 +80,14 @@ def test_acknowledging_says_what_changed(settings: Settings) -> None:
 
 def test_snoozing(settings: Settings) -> None:
     (first, *others) = names()
-    rankaudit("alerts", "snooze", first, "--until", "2999-01-01")
+    evenrank("alerts", "snooze", first, "--until", "2999-01-01")
     assert names() == others
-    assert "snoozed until 2999-01-01" in rankaudit("alerts", "--all").stdout.replace("\n", " ")
+    assert "snoozed until 2999-01-01" in evenrank("alerts", "--all").stdout.replace("\n", " ")
 
 
 def test_alerts_of_a_batch(settings: Settings) -> None:
     assert document("alerts", "--batch", NIGHTS[3]) == {"alerts": []}
-    assert rankaudit("alerts", "--batch", NIGHTS[3]).stdout == f"No alert in {NIGHTS[3]}.\n"
+    assert evenrank("alerts", "--batch", NIGHTS[3]).stdout == f"No alert in {NIGHTS[3]}.\n"
     assert {row["opened"] for row in document("alerts", "--batch", NIGHTS[14])["alerts"]} == {
         NIGHTS[14]
     }
@@ -95,12 +96,12 @@ def test_alerts_of_a_batch(settings: Settings) -> None:
 def test_of_a_batch_without_scores_nothing_is_said(settings: Settings) -> None:
     gap(settings, NIGHTS[15])
     for batch in (NIGHTS[15], "2025-12-31"):
-        answer = rankaudit("alerts", "--batch", batch, code=4)
-        assert answer.stderr == f"rankaudit: {batch}: the history has no scores of such a batch\n"
+        answer = evenrank("alerts", "--batch", batch, code=4)
+        assert answer.stderr == f"evenrank: {batch}: the history has no scores of such a batch\n"
 
 
 def test_a_wrong_name_is_an_error(settings: Settings) -> None:
-    answer = rankaudit("alerts", "ack", "ffffffffffff", code=1)
+    answer = evenrank("alerts", "ack", "ffffffffffff", code=1)
     assert "ffffffffffff is no alert" in answer.stderr
     assert document("alerts", "ack", "ffffffffffff", code=1)["exit_code"] == 1
 
@@ -108,21 +109,21 @@ def test_a_wrong_name_is_an_error(settings: Settings) -> None:
 def test_without_a_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_settings(tmp_path)
-    assert rankaudit("alerts").stdout == "No alert is open.\n"
-    assert rankaudit("mark").stdout == "No release is marked.\n"
+    assert evenrank("alerts").stdout == "No alert is open.\n"
+    assert evenrank("mark").stdout == "No release is marked.\n"
     for command in (["alerts", "ack", "abcd"], ["mark", "--batch", "b", "--text", "v7"]):
-        assert "run a batch first" in rankaudit(*command, code=1).stderr
-    rankaudit("assess", code=4)
+        assert "run a batch first" in evenrank(*command, code=1).stderr
+    evenrank("assess", code=4)
 
 
 def test_marking(settings: Settings) -> None:
     found = document("mark", "--batch", NIGHTS[10], "--text", "model v7")
     assert found["later"] == NIGHTS[10:15]
-    assert "model v7" in rankaudit("mark").stdout
+    assert "model v7" in evenrank("mark").stdout
     (marker,) = document("mark")["markers"]
     assert (marker["batch"], marker["source"]) == (NIGHTS[10], "mark")
-    assert "no longer marked" in rankaudit("mark", "--batch", NIGHTS[10], "--remove").stdout
-    rankaudit("mark", "--batch", NIGHTS[10], "--remove", code=1)
+    assert "no longer marked" in evenrank("mark", "--batch", NIGHTS[10], "--remove").stdout
+    evenrank("mark", "--batch", NIGHTS[10], "--remove", code=1)
 
 
 @pytest.mark.parametrize(
@@ -130,14 +131,14 @@ def test_marking(settings: Settings) -> None:
               ["--batch", "b", "--text", "v7", "--remove"]]
 )  # fmt: skip
 def test_half_a_marker_is_an_error(settings: Settings, given: list[str]) -> None:
-    rankaudit("mark", *given, code=2)
+    evenrank("mark", *given, code=2)
 
 
 def test_assessing_anew(settings: Settings) -> None:
     found = document("assess", "--from", NIGHTS[5])
     assert (found["batches"], found["changed"]) == (NIGHTS[5:15], False)
     write_settings(settings.folder, SETTINGS.replace("window: 8", "window: 9"))
-    assert "changed" in rankaudit("assess").stdout
+    assert "changed" in evenrank("assess").stdout
 
 
 def test_gates_and_shifts_may_fail_a_run(settings: Settings) -> None:
@@ -146,15 +147,15 @@ def test_gates_and_shifts_may_fail_a_run(settings: Settings) -> None:
         put(settings, NIGHTS[14], [score(value)])
         assess(settings)
         for kind, code in zip(("breach", "shift", "gate"), codes, strict=True):
-            rankaudit("run", "--batch", NIGHTS[14], "--fail-on", kind, code=code)
+            evenrank("run", "--batch", NIGHTS[14], "--fail-on", kind, code=code)
     put(settings, NIGHTS[14], [score(0.5)], rows=100)
     assess(settings)
     for kind, code in (("breach", 4), ("shift", 4), ("gate", 5)):
-        rankaudit("run", "--batch", NIGHTS[14], "--fail-on", kind, code=code)
+        evenrank("run", "--batch", NIGHTS[14], "--fail-on", kind, code=code)
     given = ["--fail-on", "breach", "--fail-on", "gate"]
-    rankaudit("run", "--batch", NIGHTS[14], *given, code=5)
+    evenrank("run", "--batch", NIGHTS[14], *given, code=5)
 
 
 def test_a_backfill_ends_with_open_alerts(settings: Settings) -> None:
-    text = rankaudit("backfill", "--from", NIGHTS[14], "--to", NIGHTS[14], code=4).stdout
-    assert "open; `rankaudit alerts` lists them." in text
+    text = evenrank("backfill", "--from", NIGHTS[14], "--to", NIGHTS[14], code=4).stdout
+    assert "open; `evenrank alerts` lists them." in text

@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from locks import held
 from stores import DAY, audit, deliver, random_lists, ranking, write_csv, write_settings
 
-from pipeline.cli import main
-from pipeline.store import store_of
+from pipeline.cli.main import main
+from pipeline.store.paths import store_of
 
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 SETTINGS = """\
@@ -28,7 +28,7 @@ thresholds: {EXP.MinMaxRatio: {min: 1.0, slices: [all]}}
 """
 
 
-def rankaudit(*words: str | Path, config: Path | None = None) -> Result:
+def evenrank(*words: str | Path, config: Path | None = None) -> Result:
     said = [str(word) for word in words]
     if config:
         said += ["--config", str(config)]
@@ -50,7 +50,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = write_settings(folder, SETTINGS)
     for seed, day in enumerate(DAYS):
         deliver(folder, random_lists(seed), batch=day)
-    result = rankaudit("backfill", "--from", DAYS[0], "--to", DAYS[-1], "-q", config=config)
+    result = evenrank("backfill", "--from", DAYS[0], "--to", DAYS[-1], "-q", config=config)
     assert result.exit_code == 0
     return config
 
@@ -71,7 +71,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_help_names_every_command_and_exit_code() -> None:
-    text = rankaudit("--help").stdout
+    text = evenrank("--help").stdout
     for name in (*main.commands, "75"):
         assert name in text
     commands = {"run", "backfill", "score", "check", "history", "metrics", "generate", "publish"}
@@ -80,7 +80,7 @@ def test_help_names_every_command_and_exit_code() -> None:
 
 @pytest.mark.parametrize("name", sorted(main.commands))
 def test_every_command_has_help(name: str) -> None:
-    result = rankaudit(name, "--help")
+    result = evenrank(name, "--help")
     assert result.exit_code == 0
     assert "Usage:" in result.stdout
 
@@ -88,7 +88,7 @@ def test_every_command_has_help(name: str) -> None:
 @pytest.mark.slow
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys\nfrom pipeline.cli import main\n"
+        "import sys\nfrom pipeline.cli.main import main\n"
         "for words in (['--help'], *([name, '--help'] for name in main.commands)):\n"
         "    try: main(words)\n    except SystemExit: pass\n"
         "print(sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
@@ -102,7 +102,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_help_answers_at_once() -> None:
     def seconds() -> float:
         start = time.perf_counter()
-        command = [sys.executable, "-m", "pipeline.cli", "--help"]
+        command = [sys.executable, "-m", "pipeline.cli.main", "--help"]
         subprocess.run(command, capture_output=True, check=True)
         return time.perf_counter() - start
 
@@ -123,7 +123,7 @@ def test_no_command_imports_dagster(own: Path, tmp_path: Path) -> None:
         ["generate", "--out", str(tmp_path), "--start", DAY, "--days", "1", "--lists", "2"],
     ]
     code = (
-        f"import sys\nfrom pipeline.cli import main\nfor words in {commands!r}:\n"
+        f"import sys\nfrom pipeline.cli.main import main\nfor words in {commands!r}:\n"
         "    try: main(words)\n"
         "    except SystemExit as end: assert end.code == 0, (words, end.code)\n"
         "print([name for name in sys.modules if name.startswith('dagster')])"
@@ -138,7 +138,7 @@ def test_no_command_imports_dagster(own: Path, tmp_path: Path) -> None:
 def test_run_and_run_again(tmp_path: Path) -> None:
     config = write_settings(tmp_path, SETTINGS)
     deliver(tmp_path, random_lists(1))
-    first = rankaudit("run", "--batch", DAY, "--json", config=config)
+    first = evenrank("run", "--batch", DAY, "--json", config=config)
     assert first.exit_code == 0
     document = last_line(first)
     assert (document["batch"], document["status"], document["revision"]) == (DAY, "done", 1)
@@ -146,7 +146,7 @@ def test_run_and_run_again(tmp_path: Path) -> None:
     assert document["breaches"] == 1
     assert "12 lists" in first.stdout
     assert "EXP.MinMaxRatio" in first.stdout
-    again = rankaudit("run", "--batch", DAY, "--json", config=config)
+    again = evenrank("run", "--batch", DAY, "--json", config=config)
     assert again.exit_code == 0
     assert "unchanged" in again.stdout
     document = last_line(again)
@@ -165,7 +165,7 @@ def test_broken_rows_are_shown_where_they_stand(tmp_path: Path) -> None:
         *ranking("twice", "FM", item_id="x"),
     ]
     deliver(tmp_path, [*bad, *ranking("good", "FM")])
-    result = rankaudit("run", "--batch", DAY, "--json", config=config)
+    result = evenrank("run", "--batch", DAY, "--json", config=config)
     assert result.exit_code == 0
     for words in (
         'line 2 of part.csv: relevance "1.2" is outside [0, 1]',
@@ -180,30 +180,30 @@ def test_broken_rows_are_shown_where_they_stand(tmp_path: Path) -> None:
 
 
 def test_force_runs_again(own: Path) -> None:
-    result = rankaudit("run", "--batch", DAYS[0], "--force", "--json", config=own)
+    result = evenrank("run", "--batch", DAYS[0], "--force", "--json", config=own)
     assert (last_line(result)["status"], last_line(result)["revision"]) == ("done", 2)
 
 
 def test_from_counts_needs_no_logs(own: Path) -> None:
     shutil.rmtree(own.parent / "logs")
     own.write_text(own.read_text().replace("p=0.2", "p=0.3"))
-    result = rankaudit("run", "--batch", DAYS[0], "--from-counts", "--json", config=own)
+    result = evenrank("run", "--batch", DAYS[0], "--from-counts", "--json", config=own)
     assert (result.exit_code, last_line(result)["revision"]) == (0, 2)
-    text = rankaudit("history", "--batch", DAYS[0], "--format", "csv", config=own).stdout
+    text = evenrank("history", "--batch", DAYS[0], "--format", "csv", config=own).stdout
     assert "AWRF(p=0.3)" in text
     assert "AWRF(p=0.2)" not in text
 
 
 def test_from_counts_without_counts(tmp_path: Path) -> None:
     config = write_settings(tmp_path)
-    result = rankaudit("run", "--batch", DAY, "--from-counts", config=config)
+    result = evenrank("run", "--batch", DAY, "--from-counts", config=config)
     assert result.exit_code == 4
     assert "nothing is stored yet" in result.stderr
 
 
 def test_settings_that_cannot_be_used_end_with_2(tmp_path: Path) -> None:
     config = write_settings(tmp_path, "attributes: [rank]\nzzz: 1\n")
-    result = rankaudit("run", "--batch", DAY, "--json", config=config)
+    result = evenrank("run", "--batch", DAY, "--json", config=config)
     assert result.exit_code == 2
     assert "2 problems" in result.stderr
     assert last_line(result)["exit_code"] == 2
@@ -212,7 +212,7 @@ def test_settings_that_cannot_be_used_end_with_2(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("batch", ["../x", "", "x" * 10_000, "a/b"])
 def test_names_that_are_no_batch_end_with_2(own: Path, batch: str) -> None:
-    result = rankaudit("run", "--batch", batch, config=own)
+    result = evenrank("run", "--batch", batch, config=own)
     assert result.exit_code == 2
     assert "cannot name a batch" in result.stderr
     assert len(result.stderr) < 400
@@ -220,8 +220,8 @@ def test_names_that_are_no_batch_end_with_2(own: Path, batch: str) -> None:
 
 def test_usage_ends_with_2(own: Path) -> None:
     for words in (["run"], ["walk"], ["backfill", "--from", "yesterday", "--to", DAY], ["score"]):
-        assert rankaudit(*words).exit_code == 2
-    result = rankaudit("backfill", "--from", DAYS[1], "--to", DAYS[0], config=own)
+        assert evenrank(*words).exit_code == 2
+    result = evenrank("backfill", "--from", DAYS[1], "--to", DAYS[0], config=own)
     assert result.exit_code == 2
     assert "lies before" in result.stderr
 
@@ -229,7 +229,7 @@ def test_usage_ends_with_2(own: Path) -> None:
 def test_refused_data_ends_with_3(own: Path) -> None:
     rows = [*ranking("a", "FM", device="m"), *ranking("b", "FM", device="m", relevance=7)]
     deliver(own.parent, rows, batch=DAYS[0])
-    result = rankaudit("run", "--batch", DAYS[0], "--json", config=own)
+    result = evenrank("run", "--batch", DAYS[0], "--json", config=own)
     assert result.exit_code == 3
     for words in ("2 of 4 rows refused", "line 4 of part.csv", "keeps its last good result"):
         assert words in result.stderr
@@ -239,7 +239,7 @@ def test_refused_data_ends_with_3(own: Path) -> None:
 
 
 def test_no_data_ends_with_4(own: Path) -> None:
-    result = rankaudit("run", "--batch", "2026-02-01", "--json", config=own)
+    result = evenrank("run", "--batch", "2026-02-01", "--json", config=own)
     assert result.exit_code == 4
     assert "2026-02-01: no files (looked for logs/2026-02-01/*)" in result.stderr
     assert last_line(result)["status"] == "no_data"
@@ -247,13 +247,13 @@ def test_no_data_ends_with_4(own: Path) -> None:
 
 @pytest.mark.slow
 def test_a_breach_ends_with_5_only_where_asked(own: Path) -> None:
-    assert rankaudit("run", "--batch", DAYS[0], config=own).exit_code == 0
-    result = rankaudit("run", "--batch", DAYS[0], "--fail-on", "breach", config=own)
+    assert evenrank("run", "--batch", DAYS[0], config=own).exit_code == 0
+    result = evenrank("run", "--batch", DAYS[0], "--fail-on", "breach", config=own)
     assert result.exit_code == 5
     command = ("backfill", "--from", DAYS[0], "--to", DAYS[1], "--fail-on", "breach", "-q")
-    assert rankaudit(*command, config=own).exit_code == 5
+    assert evenrank(*command, config=own).exit_code == 5
     own.write_text(own.read_text().replace("min: 1.0", "min: 0.0"))
-    assert rankaudit(*command, config=own).exit_code == 0
+    assert evenrank(*command, config=own).exit_code == 0
 
 
 @pytest.mark.slow
@@ -272,7 +272,7 @@ def test_a_store_in_use_ends_with_75(own: Path, words: tuple[str, ...]) -> None:
     history = store_of(audit(own.parent)).history
     before = history.read_bytes()
     with held(history) as holder:
-        result = rankaudit(*words, config=own)
+        result = evenrank(*words, config=own)
         assert result.exit_code == 75
         said = result.stderr + result.stdout
         assert "history.duckdb" in said
@@ -286,7 +286,7 @@ def test_a_store_in_use_ends_with_75(own: Path, words: tuple[str, ...]) -> None:
 @pytest.mark.slow
 def test_a_store_in_use_is_one_json_document(own: Path) -> None:
     with held(store_of(audit(own.parent)).history):
-        result = rankaudit("run", "--batch", DAYS[0], "--json", config=own)
+        result = evenrank("run", "--batch", DAYS[0], "--json", config=own)
     assert last_line(result)["exit_code"] == 75
 
 
@@ -294,7 +294,7 @@ def test_a_store_in_use_is_one_json_document(own: Path) -> None:
 def test_a_run_waits_for_the_store(own: Path) -> None:
     own.write_text(own.read_text().replace("busy_seconds: 0", "busy_seconds: 60"))
     with held(store_of(audit(own.parent)).history) as holder:
-        command = [sys.executable, "-m", "pipeline.cli", "run", "--batch", DAYS[0], "--force"]
+        command = [sys.executable, "-m", "pipeline.cli.main", "run", "--batch", DAYS[0], "--force"]
         child = subprocess.Popen(
             [*command, "-c", str(own)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -310,7 +310,7 @@ def test_a_run_waits_for_the_store(own: Path) -> None:
 def test_a_damaged_history_ends_with_1_and_is_left_as_it_is(own: Path) -> None:
     history = store_of(audit(own.parent)).history
     history.write_bytes(b"no database" * 1000)
-    result = rankaudit("run", "--batch", DAYS[0], "--json", config=own)
+    result = evenrank("run", "--batch", DAYS[0], "--json", config=own)
     assert result.exit_code == 1
     assert "history.duckdb: cannot be opened" in result.stderr
     assert last_line(result)["exit_code"] == 1
@@ -323,7 +323,7 @@ def test_a_damaged_history_ends_with_1_and_is_left_as_it_is(own: Path) -> None:
 def test_backfill_skips_what_is_finished(own: Path) -> None:
     (own.parent / "logs" / DAYS[1] / "part.csv").unlink()
     deliver(own.parent, random_lists(77), batch=DAYS[2])
-    result = rankaudit("backfill", "--from", DAYS[0], "--to", "2026-01-04", "--json", config=own)
+    result = evenrank("backfill", "--from", DAYS[0], "--to", "2026-01-04", "--json", config=own)
     assert result.exit_code == 0
     found = {each["batch"]: each["status"] for each in last_line(result)["batches"]}
     assert found == {
@@ -336,16 +336,16 @@ def test_backfill_skips_what_is_finished(own: Path) -> None:
 
 
 def test_breaches_of_batches_add_up(own: Path) -> None:
-    result = rankaudit("backfill", "--from", DAYS[0], "--to", DAYS[-1], "--json", config=own)
+    result = evenrank("backfill", "--from", DAYS[0], "--to", DAYS[-1], "--json", config=own)
     document = last_line(result)
     assert document["breaches"] == sum(each["breaches"] for each in document["batches"]) > 0
 
 
 def test_a_run_and_a_backfill_show_how_whole_batches_went(own: Path) -> None:
     head = f"Whole batches, {DAYS[0]} to "
-    run = rankaudit("run", "--batch", DAYS[1], config=own)
+    run = evenrank("run", "--batch", DAYS[1], config=own)
     assert head + DAYS[1] in run.stdout
-    filled = rankaudit("backfill", "--from", DAYS[0], "--to", "2026-01-04", config=own)
+    filled = evenrank("backfill", "--from", DAYS[0], "--to", "2026-01-04", config=own)
     assert head + "2026-01-04" in filled.stdout
     assert "no value" in filled.stdout, "the day without a log is a gap"
     for text in (run.stdout, filled.stdout):
@@ -355,13 +355,13 @@ def test_a_run_and_a_backfill_show_how_whole_batches_went(own: Path) -> None:
 
 
 def test_backfill_of_days_without_any_data_ends_with_4(own: Path) -> None:
-    result = rankaudit("backfill", "--from", "2026-03-01", "--to", "2026-03-03", config=own)
+    result = evenrank("backfill", "--from", "2026-03-01", "--to", "2026-03-03", config=own)
     assert result.exit_code == 4
 
 
 def test_backfill_with_a_refused_day_ends_with_3(own: Path) -> None:
     deliver(own.parent, ranking("a", "FM", device="m", relevance=7), batch=DAYS[1])
-    result = rankaudit("backfill", "--from", DAYS[0], "--to", DAYS[2], config=own)
+    result = evenrank("backfill", "--from", DAYS[0], "--to", DAYS[2], config=own)
     assert result.exit_code == 3
     for words in (f"{DAYS[0]} unchanged", f"{DAYS[1]} refused", f"{DAYS[2]} unchanged"):
         assert words in " ".join(result.stdout.split())
@@ -381,19 +381,19 @@ def test_backfill_with_a_refused_day_ends_with_3(own: Path) -> None:
     ids=" ".join,
 )
 def test_quiet_says_nothing_on_success(own: Path, words: tuple[str, ...]) -> None:
-    result = rankaudit(*words, "--quiet", config=own)
+    result = evenrank(*words, "--quiet", config=own)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_quiet_says_nothing_about_files(log: Path, tmp_path: Path) -> None:
     generate = ("generate", "--out", tmp_path / "g", "--start", DAY, "--days", "1", "--lists", "3")
     for words in (("score", log, "--metric", "EXP"), ("check", log), generate):
-        result = rankaudit(*words, "--quiet")
+        result = evenrank(*words, "--quiet")
         assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_quiet_says_what_went_wrong(own: Path) -> None:
-    result = rankaudit("run", "--batch", "2026-02-01", "--quiet", config=own)
+    result = evenrank("run", "--batch", "2026-02-01", "--quiet", config=own)
     assert (result.exit_code, result.stdout) == (4, "")
     assert "no files" in result.stderr
 
@@ -406,7 +406,7 @@ EVERYTHING = ("--from", "0")
 
 
 def exported(month: Path, *words: str) -> list[dict[str, Any]]:
-    result = rankaudit("history", "--format", "jsonl", *words, config=month)
+    result = evenrank("history", "--format", "jsonl", *words, config=month)
     assert result.exit_code == 0
     return [json.loads(line) for line in result.stdout.splitlines()]
 
@@ -455,29 +455,29 @@ def test_history_is_filtered(
 def test_history_that_is_not_there(
     month: Path, words: tuple[str, ...], code: int, text: str
 ) -> None:
-    result = rankaudit("history", *words, config=month)
+    result = evenrank("history", *words, config=month)
     assert (result.exit_code, result.stdout) == (code, "")
     assert text in result.stderr
 
 
 def test_history_before_the_first_run(tmp_path: Path) -> None:
     config = write_settings(tmp_path)
-    assert rankaudit("history", config=config).exit_code == 4
-    assert rankaudit("publish", config=config).exit_code == 4
+    assert evenrank("history", config=config).exit_code == 4
+    assert evenrank("publish", config=config).exit_code == 4
     assert not (tmp_path / "store").exists()
 
 
 def test_history_table_shows_label_value_and_status(month: Path) -> None:
     words = ("--batch", DAYS[0], "--slice", "all", "--metric", "EXP.MinMaxRatio")
     (row,) = exported(month, *words)
-    text = " ".join(rankaudit("history", *words, config=month).stdout.split())
+    text = " ".join(evenrank("history", *words, config=month).stdout.split())
     for part in (DAYS[0], "EXP.MinMaxRatio", f"{row['value']:.3g}", "breach", row["worst_group"]):
         assert part in text
 
 
 def test_history_exports_agree(month: Path, tmp_path: Path) -> None:
     rows = exported(month, *EVERYTHING)
-    text = rankaudit("history", "--format", "csv", *EVERYTHING, config=month).stdout
+    text = evenrank("history", "--format", "csv", *EVERYTHING, config=month).stdout
     table = list(csv.DictReader(io.StringIO(text)))
     assert len(table) == len(rows) > 50
     for cells, row in zip(table, rows, strict=True):
@@ -486,7 +486,7 @@ def test_history_exports_agree(month: Path, tmp_path: Path) -> None:
         assert cells["computed_at"].endswith("Z")
     for form, expected in (("csv", text), ("jsonl", None)):
         path = tmp_path / f"out.{form}"
-        result = rankaudit("history", "--format", form, "--out", path, *EVERYTHING, config=month)
+        result = evenrank("history", "--format", form, "--out", path, *EVERYTHING, config=month)
         assert (result.exit_code, result.stdout) == (0, "")
         written = path.read_text(encoding="utf-8")
         assert written == expected or [json.loads(line) for line in written.splitlines()] == rows
@@ -497,12 +497,12 @@ def test_history_without_a_filter_is_the_newest_batch(month: Path) -> None:
 
 
 def test_history_json_ends_with_a_document(month: Path) -> None:
-    result = rankaudit("history", "--json", *EVERYTHING, config=month)
+    result = evenrank("history", "--json", *EVERYTHING, config=month)
     assert last_line(result) == {"scores": exported(month, *EVERYTHING)}
 
 
 def test_history_to_a_folder_that_does_not_exist(month: Path, tmp_path: Path) -> None:
-    result = rankaudit("history", "--out", tmp_path / "no" / "x.csv", config=month)
+    result = evenrank("history", "--out", tmp_path / "no" / "x.csv", config=month)
     assert result.exit_code == 2
     assert "x.csv" in result.stderr
 
@@ -511,8 +511,8 @@ def test_cells_that_a_spreadsheet_would_run_are_quoted(tmp_path: Path) -> None:
     names = ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "plain", "a=b"]
     config = write_settings(tmp_path, "attributes: [gender]\nslices: [device]\nmetrics: [EXP]\n")
     deliver(tmp_path, [row for n in names for row in ranking(n, [n, "M"], device=n)])
-    assert rankaudit("run", "--batch", DAY, "-q", config=config).exit_code == 0
-    text = rankaudit("history", "--format", "csv", *EVERYTHING, config=config).stdout
+    assert evenrank("run", "--batch", DAY, "-q", config=config).exit_code == 0
+    text = evenrank("history", "--format", "csv", *EVERYTHING, config=config).stdout
     table = list(csv.DictReader(io.StringIO(text)))
     quoted = {f"'{name}" for name in names[:4]} | set(names[4:])
     assert {row["slice_value"] for row in table} == quoted | {"all"}
@@ -529,15 +529,15 @@ def test_values_cannot_steer_the_terminal(tmp_path: Path) -> None:
     config = write_settings(tmp_path, "attributes: [gender]\nslices: [device]\nmetrics: [EXP]\n")
     deliver(tmp_path, ranking("a", [red, mark], device=red))
     for words in (("run", "--batch", DAY), ("history",)):
-        result = rankaudit(*words, config=config)
+        result = evenrank(*words, config=config)
         assert result.exit_code == 0
         assert "\x1b" not in result.stdout + result.stderr
     assert mark in " ".join(result.stdout.split())
     log = tmp_path / "logs" / DAY / "part.csv"
     for words in (("score", log, "--metric", "EXP"), ("check", log)):
-        assert "\x1b" not in rankaudit(*words, "--attribute", "gender").output
+        assert "\x1b" not in evenrank(*words, "--attribute", "gender").output
     bad = write_csv(tmp_path / "bad.csv", ranking("a", "FM", relevance="\x1b[31m7"))
-    assert "\x1b" not in rankaudit("check", bad, "--attribute", "gender").output
+    assert "\x1b" not in evenrank("check", bad, "--attribute", "gender").output
 
 
 # -- score and check
@@ -545,7 +545,7 @@ def test_values_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 def test_score_prints_a_table_or_a_document(log: Path) -> None:
     words = ("score", log, "--attribute", "gender", "--metric", "EXP")
-    document = last_line(rankaudit(*words, "--json"))
+    document = last_line(evenrank(*words, "--json"))
     assert set(document) == {"lists", "rows", "rejected", "scores"}
     assert (document["lists"], document["rejected"], len(document["scores"])) == (12, 0, 7)
     score = next(each for each in document["scores"] if each["aggregation"] == "MinMaxRatio")
@@ -553,15 +553,15 @@ def test_score_prints_a_table_or_a_document(log: Path) -> None:
                            "worst_group", "best_group", "groups"]  # fmt: skip
     low, high = score["groups"][score["worst_group"]], score["groups"][score["best_group"]]
     assert score["value"] == low / high
-    text = " ".join(rankaudit(*words).stdout.split())
+    text = " ".join(evenrank(*words).stdout.split())
     assert "12 lists" in text
     assert f"EXP.MinMaxRatio {score['value']:.3g}" in text
 
 
 def test_score_finds_the_attributes(log: Path, tmp_path: Path) -> None:
-    found = last_line(rankaudit("score", log, "--metric", "EXP", "--json"))
+    found = last_line(evenrank("score", log, "--metric", "EXP", "--json"))
     assert {each["attribute"] for each in found["scores"]} == {"gender", "device"}
-    sliced = last_line(rankaudit("score", log, "--metric", "EXP", "--slice", "device", "--json"))
+    sliced = last_line(evenrank("score", log, "--metric", "EXP", "--slice", "device", "--json"))
     assert {each["attribute"] for each in sliced["scores"]} == {"gender"}
     assert {each["slice_value"] for each in sliced["scores"]} == {"all", "mobile", "desktop"}
     bare = [
@@ -572,15 +572,15 @@ def test_score_finds_the_attributes(log: Path, tmp_path: Path) -> None:
         tmp_path / "items.csv",
         [{"item_id": row["item_id"], "sex": row["gender"]} for row in ranking("a", "FM")],
     )
-    found = last_line(rankaudit("score", names, "--items", items, "--metric", "EXP", "--json"))
+    found = last_line(evenrank("score", names, "--items", items, "--metric", "EXP", "--json"))
     assert {each["attribute"] for each in found["scores"]} == {"sex"}
-    result = rankaudit("score", names)
+    result = evenrank("score", names)
     assert result.exit_code == 2
     assert "--attribute" in result.stderr
 
 
 def test_score_takes_parameters_and_intersections(log: Path) -> None:
-    result = rankaudit(
+    result = evenrank(
         "score", log, "--attribute", "gender*device", "--metric", "AWRF", "--metric", "ERBE",
         "--metric", "EXP", "--p", "0.3", "--decay", "0.5", "--k", "3", "--json",
     )  # fmt: skip
@@ -595,21 +595,21 @@ def test_score_takes_parameters_and_intersections(log: Path) -> None:
 def test_score_leaves_nothing_behind(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(log.parent)
     monkeypatch.setattr(tempfile, "tempdir", str(log.parent))
-    assert rankaudit("score", log, "--metric", "EXP").exit_code == 0
+    assert evenrank("score", log, "--metric", "EXP").exit_code == 0
     assert [path.name for path in log.parent.iterdir()] == ["log.csv"]
 
 
 def test_score_shows_what_it_left_out(log: Path) -> None:
     rows = [*random_lists(9), *ranking("bad", "F", rank=[0], device="m")]
     write_csv(log, rows)
-    result = rankaudit("score", log, "--attribute", "gender", "--metric", "EXP")
+    result = evenrank("score", log, "--attribute", "gender", "--metric", "EXP")
     assert result.exit_code == 0
     assert "1 rejected" in result.stdout
     assert 'rank "0" is below the first rank' in " ".join(result.stdout.split())
 
 
 def test_score_with_settings(log: Path, month: Path) -> None:
-    found = last_line(rankaudit("score", log, "--metric", "EXP", "--json", config=month))
+    found = last_line(evenrank("score", log, "--metric", "EXP", "--json", config=month))
     assert {each["slice_value"] for each in found["scores"]} == {"all", "mobile", "desktop"}
     assert {each["attribute"] for each in found["scores"]} == {"gender"}
 
@@ -630,27 +630,27 @@ def test_score_with_settings(log: Path, month: Path) -> None:
 def test_files_that_cannot_be_scored(
     log: Path, words: tuple[str, ...], code: int, text: str
 ) -> None:
-    result = rankaudit(*(word.format(log=log, folder=log.parent) for word in words))
+    result = evenrank(*(word.format(log=log, folder=log.parent) for word in words))
     assert (result.exit_code, result.stdout) == (code, "")
     assert text in result.stderr
 
 
 def test_check_says_what_would_be_rejected(log: Path) -> None:
-    result = rankaudit("check", log, "--attribute", "gender", "--json")
+    result = evenrank("check", log, "--attribute", "gender", "--json")
     assert result.exit_code == 0
     assert last_line(result)["rejected"] == 0
     rows = random_lists(9)
     rows[0]["relevance"] = 1.2
     rows[-1]["gender"] = None
     write_csv(log, rows)
-    result = rankaudit("check", log, "--attribute", "gender", "--json")
+    result = evenrank("check", log, "--attribute", "gender", "--json")
     assert result.exit_code == 3
     document = last_line(result)
     assert document["rules"] == {"relevance_range": 1}
     assert document["rows"] == len(rows)
     assert document["accepted"] + document["rejected"] == len(rows)
     assert document["unknown"] == {"gender": 1}
-    text = " ".join(rankaudit("check", log, "--attribute", "gender").stdout.split())
+    text = " ".join(evenrank("check", log, "--attribute", "gender").stdout.split())
     for words in ("would be rejected", "relevance_range: 1 row in 1 list", 'line 2 of log.csv',
                   "gender: 1 row without a group"):  # fmt: skip
         assert words in text
@@ -660,21 +660,21 @@ def test_check_says_what_graded_relevance_means(log: Path) -> None:
     rows = random_lists(9)
     rows[0]["relevance"] = 0.5
     write_csv(log, rows)
-    result = rankaudit("check", log, "--attribute", "gender")
+    result = evenrank("check", log, "--attribute", "gender")
     assert result.exit_code == 0
     assert "ERBR" in result.stdout
 
 
 def test_check_of_a_file_that_is_all_wrong(log: Path) -> None:
     write_csv(log, ranking("a", "FM", relevance=7))
-    result = rankaudit("check", log, "--attribute", "gender", "--json")
+    result = evenrank("check", log, "--attribute", "gender", "--json")
     assert result.exit_code == 3
     assert last_line(result)["rules"] == {"relevance_range": 2}
 
 
 def test_check_of_a_file_that_is_none(log: Path) -> None:
     log.write_bytes(b"")
-    result = rankaudit("check", log, "--attribute", "gender", "--json")
+    result = evenrank("check", log, "--attribute", "gender", "--json")
     assert (result.exit_code, last_line(result)["exit_code"]) == (3, 3)
     assert "empty_file" in result.stderr
 
@@ -683,19 +683,19 @@ def test_check_of_a_file_that_is_none(log: Path) -> None:
 
 
 def test_metrics_are_listed() -> None:
-    found = last_line(rankaudit("metrics", "--json"))
+    found = last_line(evenrank("metrics", "--json"))
     names = {"EXP", "EXPU", "EXPRU", "AWRF", "ERBE", "ERBP", "ERBR", "ARP", "NDKL", "IAA"}
     assert {each["name"] for each in found["metrics"]} >= names
-    text = rankaudit("metrics").stdout
+    text = evenrank("metrics").stdout
     for name in names:
         assert name in text
 
 
 def test_generate_writes_what_can_be_scored(tmp_path: Path) -> None:
     words = ("generate", "--out", tmp_path, "--start", DAY, "--days", "2", "--lists", "5", "--seed")
-    assert rankaudit(*words, "3", "--items", "100").exit_code == 0
+    assert evenrank(*words, "3", "--items", "100").exit_code == 0
     files = sorted((tmp_path / "logs" / DAY).iterdir())
-    result = rankaudit(
+    result = evenrank(
         "score",
         *files,
         "--items",
@@ -717,7 +717,7 @@ def test_generate_refuses_what_it_cannot_write(tmp_path: Path, words: tuple[str,
     (tmp_path / "file").write_text("mine")
     said = {"--out": str(tmp_path), "--start": DAY, "--days": "1", "--lists": "1"}
     said[words[0]] = words[1].format(file=tmp_path / "file")
-    result = rankaudit("generate", *(word for pair in said.items() for word in pair))
+    result = evenrank("generate", *(word for pair in said.items() for word in pair))
     assert result.exit_code == 2
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -725,7 +725,7 @@ def test_generate_refuses_what_it_cannot_write(tmp_path: Path, words: tuple[str,
 def test_publish_prints_where(own: Path) -> None:
     dashboard = store_of(audit(own.parent)).dashboard
     dashboard.unlink()
-    result = rankaudit("publish", config=own)
+    result = evenrank("publish", config=own)
     assert (result.exit_code, result.stdout.strip()) == (0, str(dashboard))
     assert dashboard.is_file()
 
@@ -733,14 +733,14 @@ def test_publish_prints_where(own: Path) -> None:
 def test_settings_may_be_named_in_the_environment(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RANKAUDIT_CONFIG", str(own))
-    assert rankaudit("history", "--slice", "all").exit_code == 0
+    monkeypatch.setenv("EVENRANK_CONFIG", str(own))
+    assert evenrank("history", "--slice", "all").exit_code == 0
 
 
 def test_settings_are_looked_for_here(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RANKAUDIT_CONFIG", raising=False)
+    monkeypatch.delenv("EVENRANK_CONFIG", raising=False)
     monkeypatch.chdir(own.parent)
-    assert rankaudit("history", "--slice", "all").exit_code == 0
+    assert evenrank("history", "--slice", "all").exit_code == 0
 
 
 def test_a_column_that_is_nearly_read_is_named(log: Path) -> None:
@@ -749,7 +749,7 @@ def test_a_column_that_is_nearly_read_is_named(log: Path) -> None:
         row.pop("relevance", None)
     write_csv(log, rows)
     for command in ("check", "score"):
-        result = rankaudit(command, log, "--attribute", "gender")
+        result = evenrank(command, log, "--attribute", "gender")
         assert result.exit_code == 0
         assert "'relevence' is not read; did you mean 'relevance'?" in " ".join(
             result.stdout.split()
@@ -780,7 +780,7 @@ def test_the_end_of_a_backfill_does_not_call_fair_what_has_no_value(
     config = write_settings(tmp_path, text)
     rows = [row for at in range(3) for row in ranking(f"l{at}", "FMMF", device="app", click=None)]
     deliver(tmp_path, rows)
-    answer = rankaudit("backfill", "--from", DAY, "--to", DAY, config=config)
+    answer = evenrank("backfill", "--from", DAY, "--to", DAY, config=config)
     printed = " ".join(answer.stdout.split())
     assert said in printed
     assert unsaid not in printed
@@ -790,6 +790,6 @@ def test_a_run_says_what_it_cannot_tell(tmp_path: Path) -> None:
     text = "attributes: [gender]\nthresholds:\n  EXPRU.MinMaxRatio: {min: 0.5}\n"
     config = write_settings(tmp_path, text)
     deliver(tmp_path, ranking("a"))
-    result = rankaudit("run", "--batch", DAY, config=config)
+    result = evenrank("run", "--batch", DAY, config=config)
     said = " ".join(result.stdout.split())
     assert "1 score of whole batches with a threshold, but without a value" in said

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from command import rankaudit
+from command import evenrank
 from locks import held
 from stores import (
     audit,
@@ -28,14 +28,15 @@ from stores import (
     write_settings,
 )
 
-from pipeline.batch_keys import batch_key, batch_keys
-from pipeline.cli_store import gravest
+from pipeline.cli.run import gravest
 from pipeline.errors import SettingsError
-from pipeline.log_lines import log_line
-from pipeline.run import Outcome
-from pipeline.run_summary import write_summary
-from pipeline.settings import Settings, load_settings
-from pipeline.store import store_of
+from pipeline.runs.outcome import Outcome
+from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import batch_key, batch_keys
+from pipeline.settings.load import load_settings
+from pipeline.store.paths import store_of
+from pipeline.terminal.log_lines import log_line
+from pipeline.terminal.run_summary import write_summary
 
 FIRST, SECOND, NO_LOG, REFUSED, NEXT, LAST = (f"2026-01-0{n}" for n in range(1, 7))
 DONE = {FIRST: "done", SECOND: "done"}
@@ -56,7 +57,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed, day in enumerate((FIRST, SECOND, NEXT, LAST)):
         deliver(folder, random_lists(seed), batch=day)
     deliver(folder, ranking("a", "FM", device="m", relevance=7), batch=REFUSED)
-    result = rankaudit("run", *batches(FIRST, SECOND), "-q", "-c", folder / "audit.yaml")
+    result = evenrank("run", *batches(FIRST, SECOND), "-q", "-c", folder / "audit.yaml")
     assert result.exit_code == 0
     return folder
 
@@ -80,7 +81,7 @@ def manifest(config: Path) -> dict[str, str]:
 def summarised(config: Path, *words: object) -> tuple[Result, dict[str, Any]]:
     """How a command ended, and the summary that it wrote."""
     path = config.parent / "summary.json"
-    result = rankaudit(*words, "--summary", path, "-c", config)
+    result = evenrank(*words, "--summary", path, "-c", config)
     assert [each.name for each in path.parent.glob("*summary*")] == ["summary.json"]
     said = json.loads(path.read_text("utf-8"))
     assert said["exit_code"] == result.exit_code
@@ -94,17 +95,17 @@ def summarised(config: Path, *words: object) -> tuple[Result, dict[str, Any]]:
 def test_several_batches_are_published_once_at_the_end(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import pipeline.run
+    import pipeline.runs.batches
 
-    publishing, published = pipeline.run.publish_changes, []
+    publishing, published = pipeline.runs.batches.publish_changes, []
 
     def publish_changes(settings: Settings, *more: Any) -> None:
         rows = in_history(settings, "SELECT DISTINCT batch FROM fairness_history ORDER BY batch")
         published.append([row["batch"] for row in rows])
         publishing(settings, *more)
 
-    monkeypatch.setattr(pipeline.run, "publish_changes", publish_changes)
-    result = rankaudit("run", *batches(LAST, NEXT, LAST), "--json", "-c", own)
+    monkeypatch.setattr(pipeline.runs.batches, "publish_changes", publish_changes)
+    result = evenrank("run", *batches(LAST, NEXT, LAST), "--json", "-c", own)
     assert result.exit_code == 0
     assert published == [[FIRST, SECOND, NEXT, LAST]]
     said = json.loads(result.stdout.splitlines()[-1])
@@ -117,9 +118,9 @@ def test_several_batches_are_published_once_at_the_end(
 @pytest.mark.slow
 def test_several_batches_come_to_what_a_backfill_comes_to(own: Path, tmp_path: Path) -> None:
     other = shutil.copytree(own.parent, tmp_path / "other")
-    assert rankaudit("run", *batches(NEXT, LAST), "-q", "-c", own).exit_code == 0
+    assert evenrank("run", *batches(NEXT, LAST), "-q", "-c", own).exit_code == 0
     words = ("backfill", "--from", NEXT, "--to", LAST, "-q", "-c", other / "audit.yaml")
-    assert rankaudit(*words).exit_code == 0
+    assert evenrank(*words).exit_code == 0
     assert whole_history(audit(own.parent)) == whole_history(audit(other))
 
 
@@ -151,8 +152,8 @@ def test_the_gravest_exit_code_of_several(
 
 def test_several_batches_end_with_the_gravest_code(own: Path) -> None:
     words = ("run", *batches(FIRST, NO_LOG), "-q", "-c", own)
-    assert rankaudit(*words, "--fail-on", "breach").exit_code == 5
-    assert rankaudit(*words, "--fail-on", "breach", "--require-data").exit_code == 1
+    assert evenrank(*words, "--fail-on", "breach").exit_code == 5
+    assert evenrank(*words, "--fail-on", "breach", "--require-data").exit_code == 1
 
 
 # -- batches without data
@@ -162,7 +163,7 @@ def test_several_batches_end_with_the_gravest_code(own: Path) -> None:
 def test_a_batch_without_data_is_never_a_green_night(
     own: Path, with_page: None, more: tuple[str, ...], code: int
 ) -> None:
-    result = rankaudit("run", *batches(NO_LOG), *more, "-c", own)
+    result = evenrank("run", *batches(NO_LOG), *more, "-c", own)
     assert result.exit_code == code
     assert f"{NO_LOG}: no files" in result.stderr
     assert manifest(own) == DONE | {NO_LOG: "no_data"}
@@ -181,17 +182,17 @@ def test_a_batch_without_data_is_never_a_green_night(
 
 def test_a_backfill_may_require_data(own: Path) -> None:
     words = ("backfill", "--from", SECOND, "--to", NO_LOG, "-q", "-c", own)
-    assert rankaudit(*words, "--require-data").exit_code == 1
-    assert rankaudit(*words).exit_code == 0
+    assert evenrank(*words, "--require-data").exit_code == 1
+    assert evenrank(*words).exit_code == 0
     assert manifest(own) == DONE | {NO_LOG: "no_data"}
 
 
 @pytest.mark.slow
 def test_data_that_came_late_is_found(own: Path) -> None:
     words = ("run", *batches(NO_LOG), "--require-data", "-q", "-c", own)
-    assert rankaudit(*words).exit_code == 1
+    assert evenrank(*words).exit_code == 1
     deliver(own.parent, random_lists(7), batch=NO_LOG)
-    assert rankaudit(*words).exit_code == 0
+    assert evenrank(*words).exit_code == 0
     assert manifest(own)[NO_LOG] == "done"
 
 
@@ -313,8 +314,8 @@ def test_the_summary_of_a_backfill(own: Path) -> None:
 
 def test_the_environment_may_name_the_summary(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = own.parent / "said.json"
-    monkeypatch.setenv("RANKAUDIT_SUMMARY", str(path))
-    assert rankaudit("run", *batches(NO_LOG), "-q", "-c", own).exit_code == 4
+    monkeypatch.setenv("EVENRANK_SUMMARY", str(path))
+    assert evenrank("run", *batches(NO_LOG), "-q", "-c", own).exit_code == 4
     assert json.loads(path.read_text("utf-8"))["exit_code"] == 4
 
 
@@ -324,10 +325,10 @@ def test_an_unforeseen_error_has_a_summary_that_quotes_nothing(
     def run_batch(*given: object, **more: object) -> None:
         raise LookupError("somebody@example.org")
 
-    monkeypatch.setattr("pipeline.run.run_batch", run_batch)
+    monkeypatch.setattr("pipeline.runs.batches.run_batch", run_batch)
     path = own.parent / "summary.json"
     with pytest.raises(AssertionError, match="LookupError"):
-        rankaudit("run", *batches(FIRST), "--summary", path, "-c", own)
+        evenrank("run", *batches(FIRST), "--summary", path, "-c", own)
     said = json.loads(path.read_text("utf-8"))
     assert (said["exit_code"], said["error"]) == (1, "LookupError")
 
@@ -353,7 +354,7 @@ def test_a_summary_replaces_nothing_but_summaries(own: Path, made: Callable[[Pat
     path = own.parent / "taken"
     made(path)
     before = path.lstat()
-    result = rankaudit("run", *batches(NEXT), "--summary", path, "-c", own)
+    result = evenrank("run", *batches(NEXT), "--summary", path, "-c", own)
     assert result.exit_code == 2
     assert f"--summary {path}: " in result.stderr
     assert (path.lstat().st_ino, path.lstat().st_size) == (before.st_ino, before.st_size)
@@ -361,7 +362,7 @@ def test_a_summary_replaces_nothing_but_summaries(own: Path, made: Callable[[Pat
 
 
 def test_a_summary_needs_a_folder(own: Path) -> None:
-    result = rankaudit("run", *batches(SECOND), "--summary", own / "s.json", "-c", own)
+    result = evenrank("run", *batches(SECOND), "--summary", own / "s.json", "-c", own)
     assert result.exit_code == 2
     assert "--summary" in result.stderr
 
@@ -385,7 +386,7 @@ def test_half_a_summary_is_never_met(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_one_line_per_event(own: Path) -> None:
-    result = rankaudit("run", *batches(NEXT, NO_LOG), "--log", "--json", "-c", own)
+    result = evenrank("run", *batches(NEXT, NO_LOG), "--log", "--json", "-c", own)
     (row,) = in_history(
         audit(own.parent),
         "SELECT lists, rows_read, (SELECT count(*) FROM fairness_history AS s "
@@ -397,7 +398,7 @@ def test_one_line_per_event(own: Path) -> None:
         f"breaches={row['breaches']} revision=1",
         f"{NO_LOG} no_data lists=0 rows=0 rejected=0 breaches=0 revision=0 "
         f'message="no files (looked for logs/{NO_LOG}/*)"',
-        "rankaudit ended exit_code=0 batches=2 done=1 no_data=1",
+        "evenrank ended exit_code=0 batches=2 done=1 no_data=1",
     ]
     assert len(result.stdout.splitlines()) == 1
     assert json.loads(result.stdout)["breaches"] == row["breaches"]
@@ -405,22 +406,22 @@ def test_one_line_per_event(own: Path) -> None:
 
 def test_an_error_is_one_line_too(own: Path) -> None:
     own.write_text("attributes: []\nno_such: 1\n")
-    result = rankaudit("run", *batches(SECOND), "--log", "-c", own)
+    result = evenrank("run", *batches(SECOND), "--log", "-c", own)
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
-    assert line.startswith('rankaudit error exit_code=2 message="')
+    assert line.startswith('evenrank error exit_code=2 message="')
     assert "unknown setting" in json.loads(line.partition("message=")[2])
 
 
 def test_a_refused_batch_is_one_line(own: Path) -> None:
-    result = rankaudit("run", *batches(REFUSED), "--log", "-c", own)
+    result = evenrank("run", *batches(REFUSED), "--log", "-c", own)
     first, last = result.stderr.splitlines()
     assert first.startswith(f"{REFUSED} refused lists=0 rows=2 rejected=2 ")
-    assert last == "rankaudit ended exit_code=3 batches=1 refused=1"
+    assert last == "evenrank ended exit_code=3 batches=1 refused=1"
 
 
 def test_quiet_is_quieter_than_log(own: Path) -> None:
-    result = rankaudit("run", *batches(SECOND), "--log", "--quiet", "-c", own)
+    result = evenrank("run", *batches(SECOND), "--log", "--quiet", "-c", own)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 
@@ -505,9 +506,9 @@ def test_paths_of_the_environment_stand_in_the_place_of_those_of_the_file(
         "SPILL": str(tmp_path / "scratch"),
         "ITEMS": "",
     }.items():
-        monkeypatch.setenv(f"RANKAUDIT_{name}", path)
+        monkeypatch.setenv(f"EVENRANK_{name}", path)
     before = store_of(audit(own.parent)).history.read_bytes()
-    result = rankaudit("run", *batches(FIRST), "--summary", "s.json", "-q")
+    result = evenrank("run", *batches(FIRST), "--summary", "s.json", "-q")
     assert result.exit_code == 0, result.stderr
     said = json.loads((here / "s.json").read_text())
     assert said["history"] == str(here / "kept" / "history.duckdb")
@@ -518,20 +519,20 @@ def test_paths_of_the_environment_stand_in_the_place_of_those_of_the_file(
 
 
 def test_the_item_table_of_the_environment(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANKAUDIT_ITEMS", str(own.parent / "none.parquet"))
-    result = rankaudit("run", *batches(SECOND), "-c", own)
+    monkeypatch.setenv("EVENRANK_ITEMS", str(own.parent / "none.parquet"))
+    result = evenrank("run", *batches(SECOND), "-c", own)
     assert result.exit_code == 2
     assert "none.parquet: no such file" in result.stderr
 
 
 def test_a_problem_names_the_variable(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANKAUDIT_LOGS", "logs/*")
-    result = rankaudit("run", *batches(SECOND), "-c", own)
+    monkeypatch.setenv("EVENRANK_LOGS", "logs/*")
+    result = evenrank("run", *batches(SECOND), "-c", own)
     assert result.exit_code == 2
-    assert "RANKAUDIT_LOGS" in result.stderr
+    assert "EVENRANK_LOGS" in result.stderr
     assert "write {batch}" in result.stderr
-    monkeypatch.setenv("RANKAUDIT_LOGS", "logs\x1b/{batch}")
-    result = rankaudit("run", *batches(SECOND), "-c", own)
+    monkeypatch.setenv("EVENRANK_LOGS", "logs\x1b/{batch}")
+    result = evenrank("run", *batches(SECOND), "-c", own)
     assert (result.exit_code, result.stderr.count("\x1b")) == (2, 0)
 
 
@@ -540,7 +541,7 @@ def test_a_problem_names_the_variable(own: Path, monkeypatch: pytest.MonkeyPatch
 
 def started(config: Path, *words: str, code: str | None = None) -> subprocess.Popen[str]:
     """The command line in a process of its own; ``code`` stands in for it."""
-    python = [sys.executable, *(["-c", code] if code else ["-m", "pipeline.cli"])]
+    python = [sys.executable, *(["-c", code] if code else ["-m", "pipeline.cli.main"])]
     said = [*python, *words, "--summary", str(config.parent / "summary.json"), "-c", str(config)]
     return subprocess.Popen(said, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -583,10 +584,11 @@ def test_sigterm_while_a_batch_is_computed(own: Path) -> None:
 
 IN_A_QUERY = """
 import sys
-import pipeline.run
-from pipeline.batch import measure_batch, opened
-from pipeline.cli import main
-from pipeline.store import store_of
+import pipeline.runs.batches
+from pipeline.runs.steps import measure_batch
+from pipeline.store.batch_files import opened
+from pipeline.cli.main import main
+from pipeline.store.paths import store_of
 held, *words = sys.argv[1:]
 def measure(settings, batch, run_id):
     if batch != held:
@@ -594,7 +596,7 @@ def measure(settings, batch, run_id):
     with opened(settings, store_of(settings).staged(batch, run_id)) as connection:
         print("asking", flush=True)
         connection.execute("SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b")
-pipeline.run.measure_batch = measure
+pipeline.runs.batches.measure_batch = measure
 main(words)
 """
 
@@ -618,7 +620,7 @@ def test_sigterm_within_a_query_of_a_later_batch(own: Path) -> None:
 ENDLESS = """
 import os, time
 from pathlib import Path
-from pipeline.store import store_of
+from pipeline.store.paths import store_of
 def computed(settings, batch, run_id, from_counts):
     store_of(settings).staged(batch, run_id).write_text("half")
     Path(settings.folder, f"{batch}.pid").write_text(str(os.getpid()))
@@ -627,10 +629,10 @@ def computed(settings, batch, run_id, from_counts):
 IN_WORKERS = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-import endless, pipeline.run
-from pipeline.cli import main
+import endless, pipeline.runs.batches
+from pipeline.cli.main import main
 if __name__ == "__main__":
-    pipeline.run._computed = endless.computed
+    pipeline.runs.workers._computed = endless.computed
     main(sys.argv[1:])
 """
 

@@ -7,15 +7,15 @@ from random import Random
 
 import pytest
 import slow_comparison
-from command import rankaudit
+from command import evenrank
 from compare_logs import LABELS, Rows, logs, overall, query, shown
 from slow import mean
 from stores import write_csv
 
-import pipeline.comparing.two_logs
-from pipeline.comparing.two_logs import compare
+import pipeline.compare.logs.compare
+from pipeline.compare.logs.compare import compare
+from pipeline.counts.rankings import chunks_of
 from pipeline.errors import NoData
-from pipeline.lists import chunks_of
 
 
 def pair(a: Rows, b: Rows) -> dict[str, float | None]:
@@ -130,7 +130,7 @@ def test_rows_held_at_a_time_change_nothing(
     sides = logs(tmp_path, *drawn(8))
     expected = compare(*sides).document()
     monkeypatch.setattr(
-        pipeline.comparing.two_logs, "chunks_of", partial(chunks_of, chunk_rows=rows)
+        pipeline.compare.logs.compare, "chunks_of", partial(chunks_of, chunk_rows=rows)
     )
     assert compare(*sides).document() == expected
 
@@ -223,7 +223,7 @@ def test_lists_of_one_query_go_by_list_id_then_in_order(tmp_path: Path) -> None:
     # l2 beside l2, l1 beside k7 and l5 beside k8: their first items are the same.
     assert overall(found) == {"AO@1": 1}
     assert query(found, "q")["lists"] == 3
-    text = rankaudit("compare", tmp_path / "a.csv", tmp_path / "b.csv").stdout
+    text = evenrank("compare", tmp_path / "a.csv", tmp_path / "b.csv").stdout
     assert "1 matched by list_id, 2 in order of it" in text
     assert "without a partner: 0 lists of A, 1 of B" in text
 
@@ -236,7 +236,7 @@ def test_the_same_list_id_under_another_query_is_another_list(tmp_path: Path) ->
 
 def test_logs_without_a_common_query_end_with_4(tmp_path: Path) -> None:
     sides = logs(tmp_path, [shown("l", "ab", "q")], [shown("l", "ab", "r")])
-    result = rankaudit("compare", *sides)
+    result = evenrank("compare", *sides)
     assert result.exit_code == 4
     assert "no query is in both" in result.stderr
     with pytest.raises(NoData):

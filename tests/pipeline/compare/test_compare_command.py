@@ -5,11 +5,11 @@ import json
 from pathlib import Path
 
 import pytest
-from command import rankaudit
+from command import evenrank
 from compare_logs import LABELS, logs, overall, shown
 from stores import DAY, deliver, ranking, write_csv, write_settings
 
-from pipeline.comparing.two_logs import compare
+from pipeline.compare.logs.compare import compare
 from pipeline.errors import DataRefused, SettingsError
 
 # -- what can be compared
@@ -28,7 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 row["rank"] = 5 - row["rank"] if turned else row["rank"]
             rows += each
         deliver(folder, rows, batch=day)
-        assert rankaudit("run", "--batch", day, "-q", "--config", config).exit_code == 0
+        assert evenrank("run", "--batch", day, "-q", "--config", config).exit_code == 0
     return config
 
 
@@ -99,14 +99,14 @@ def test_exit_codes(
     write_csv(tmp_path / "other.csv", [{"list_id": "l", "rank": 1}])
     (tmp_path / "none.csv").write_text("list_id,item_id,rank\n", encoding="utf-8")
     (tmp_path / "empty").mkdir()
-    result = rankaudit("compare", *words)
+    result = evenrank("compare", *words)
     assert result.exit_code == code
     assert said in result.stderr
     assert result.stdout == ""
 
 
 def test_batches_that_are_not_there(store: Path) -> None:
-    result = rankaudit("compare", "2026-01-05", "2026-03-01", "--config", store, "--json")
+    result = evenrank("compare", "2026-01-05", "2026-03-01", "--config", store, "--json")
     assert result.exit_code == 4
     assert "no batch of the store" in json.loads(result.stdout)["error"]
     with pytest.raises(SettingsError, match="no such file or folder"):
@@ -127,7 +127,7 @@ def sides(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_a_table_for_people(sides: tuple[Path, Path]) -> None:
-    result = rankaudit("compare", *sides, "--top", "3")
+    result = evenrank("compare", *sides, "--top", "3")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert max(map(len, lines)) <= 80
@@ -138,11 +138,11 @@ def test_a_table_for_people(sides: tuple[Path, Path]) -> None:
     # The whole list turned round differs most: the queries of which B shows all eight reversed.
     assert [line.split()[0] for line in lines[at + 2 : at + 5]][:2] == ["l07", "l15"]
     assert lines[-1] == "  and 15 more: --top, --csv or --json"
-    assert "Most different" not in rankaudit("compare", *sides, "--top", "0").stdout
+    assert "Most different" not in evenrank("compare", *sides, "--top", "0").stdout
 
 
 def test_a_document_for_scripts(sides: tuple[Path, Path]) -> None:
-    document = json.loads(rankaudit("compare", *sides, "--json").stdout.splitlines()[-1])
+    document = json.loads(evenrank("compare", *sides, "--json").stdout.splitlines()[-1])
     assert document == json.loads(json.dumps(compare(*sides).document()))
     assert document["matched"]["lists"] == 18
     assert document["ordered_by"] == "RBO(p=0.9).EXT"
@@ -156,7 +156,7 @@ def test_a_document_for_scripts(sides: tuple[Path, Path]) -> None:
 
 def test_a_row_per_query_as_csv(sides: tuple[Path, Path], tmp_path: Path) -> None:
     path = tmp_path / "queries.csv"
-    assert rankaudit("compare", *sides, "--quiet", "--csv", path).stdout == ""
+    assert evenrank("compare", *sides, "--quiet", "--csv", path).stdout == ""
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["query_id", "lists", "items_a", "items_b", "shared", *LABELS]
@@ -168,7 +168,7 @@ def test_a_row_per_query_as_csv(sides: tuple[Path, Path], tmp_path: Path) -> Non
 def test_rejected_rows_are_told_and_left_out(tmp_path: Path) -> None:
     a = [shown(f"l{at}", "abcd") for at in range(40)]
     a[3][1]["item_id"] = "a"
-    result = rankaudit("compare", *logs(tmp_path, a, [shown(f"l{at}", "abcd") for at in range(40)]))
+    result = evenrank("compare", *logs(tmp_path, a, [shown(f"l{at}", "abcd") for at in range(40)]))
     assert result.exit_code == 0
     assert "39 lists, 156 rows, 4 rejected" in result.stdout
     assert "duplicate_item" in result.stdout
@@ -177,7 +177,7 @@ def test_rejected_rows_are_told_and_left_out(tmp_path: Path) -> None:
 
 def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
     name = "q\x1b[31m[bold]"
-    result = rankaudit(
+    result = evenrank(
         "compare", *logs(tmp_path, [shown("l", "abc", name)], [shown("l", "acb", name)])
     )
     assert "\x1b" not in result.stdout
@@ -191,14 +191,14 @@ def test_nothing_is_left_behind(
     room.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(room))
     before = sorted(tmp_path.rglob("*"))
-    assert rankaudit("compare", *sides).exit_code == 0
+    assert evenrank("compare", *sides).exit_code == 0
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_table_does_not_replace_what_is_compared(tmp_path: Path) -> None:
     a, b = logs(tmp_path, [ranking("l", "FM")], [ranking("l", "FM")])
     before = Path(a).read_bytes()
-    answer = rankaudit("compare", str(a), str(b), "--csv", str(a))
+    answer = evenrank("compare", str(a), str(b), "--csv", str(a))
     assert answer.exit_code == 2
     assert "among the logs compared" in answer.stderr
     assert Path(a).read_bytes() == before

@@ -15,17 +15,16 @@ from stores import Rows, audit, deliver, lists, ranking, write_csv
 
 from metrics import METRICS, Measure, ScoreName, parse_score
 from pipeline import score
+from pipeline.compare.batches import cells as cells_module
+from pipeline.compare.batches.cells import query_cells, slice_cells, stored
+from pipeline.compare.batches.contributions import Split, additive, shared_out
+from pipeline.compare.batches.counterfactuals import point
+from pipeline.compare.batches.decomposition import split
+from pipeline.compare.batches.explain import check_way, explain
 from pipeline.errors import SettingsError
-from pipeline.explaining import cells as cells_module
-from pipeline.explaining import explain
-from pipeline.explaining.cells import query_cells, slice_cells, stored
-from pipeline.explaining.parts import Split, additive, shared_out
-from pipeline.explaining.split import split
-from pipeline.explaining.states import point
-from pipeline.explaining.two_batches import check_way
-from pipeline.history import manifest
-from pipeline.run import run_batch
-from pipeline.settings import Settings
+from pipeline.history.manifest import manifest
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
 
 A, B = "2026-01-05", "2026-01-06"
 TEN = "EXP.MinMaxRatio"

@@ -10,10 +10,10 @@ from click.testing import CliRunner, Result
 from places import ROOT
 from stores import Rows, deliver, lists, ranking, write_settings
 
-from pipeline.cli_explain import explain
-from pipeline.run import run_batch
-from pipeline.settings import load_settings
-from pipeline.store import store_of
+from pipeline.cli.explain import explain
+from pipeline.runs.batches import run_batch
+from pipeline.settings.load import load_settings
+from pipeline.store.paths import store_of
 
 DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
 METRICS = "metrics: [EXP@1, EXPU, IAA, EEL, ARP, nDCG@2, Skew@1]\n"

@@ -10,8 +10,8 @@ from logs import Row, Rows
 from slow_measuring import group_tables, rank_counts, slice_counts
 
 from metrics import PREFIX_UNIT
+from pipeline.counts.prefix_terms import PrefixTerms
 from pipeline.errors import AuditError
-from pipeline.measuring.prefix_terms import PrefixTerms
 
 SLICES = ("device", "market")
 ATTRIBUTES = {"group": ("group",), "region": ("region",), "group*region": ("group", "region")}
@@ -138,11 +138,11 @@ def test_counters_and_statements_agree(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = ragged(**LOGS[name])
-    monkeypatch.setattr("pipeline.measuring.histogram.CELLS_PER_ROW", 10**9)
+    monkeypatch.setattr("pipeline.counts.rank_counts.CELLS_PER_ROW", 10**9)
     counters = count_tables(tmp_path / "counters", rows, **settings_of(name))
-    monkeypatch.setattr("pipeline.measuring.histogram.MOST_CELLS", 0)
-    monkeypatch.setattr("pipeline.measuring.group_sums.MOST_COUNTERS", 0)
-    monkeypatch.setattr("pipeline.measuring.group_sums.MOST_SEEN", 0)
+    monkeypatch.setattr("pipeline.counts.rank_counts.MOST_CELLS", 0)
+    monkeypatch.setattr("pipeline.counts.group_counts.MOST_COUNTERS", 0)
+    monkeypatch.setattr("pipeline.counts.group_counts.MOST_SEEN", 0)
     assert count_tables(tmp_path / "statements", rows, **settings_of(name)) == counters
 
 
@@ -155,8 +155,8 @@ def test_chunks_do_not_matter(
     whole = count_tables(tmp_path / "whole", rows, **settings_of(name))
     for module in ("measuring.one_pass", "list_measures"):
         monkeypatch.setattr(f"pipeline.{module}.CHUNK_ROWS", chunk_rows)
-    monkeypatch.setattr("pipeline.measuring.list_totals._HELD_LISTS", 7)
-    monkeypatch.setattr("pipeline.mixes._HELD_LISTS", 7)
+    monkeypatch.setattr("pipeline.counts.slice_counts._HELD_LISTS", 7)
+    monkeypatch.setattr("pipeline.counts.mix_counts._HELD_LISTS", 7)
     assert count_tables(tmp_path / "chunks", rows, **settings_of(name)) == whole
 
 
@@ -169,7 +169,7 @@ def test_deep_lists_need_no_table_of_terms(monkeypatch: pytest.MonkeyPatch) -> N
         [np.sort(chance.permutation(n)[:k]) + 1 for n, k in zip(length, own, strict=True)]
     )
     looked_up = PrefixTerms(300).sums(position, starts, own, length)
-    monkeypatch.setattr("pipeline.measuring.prefix_terms._MOST_ENTRIES", 0)
+    monkeypatch.setattr("pipeline.counts.prefix_terms._MOST_ENTRIES", 0)
     for found, expected in zip(
         PrefixTerms(500).sums(position, starts, own, length), looked_up, strict=True
     ):

@@ -14,12 +14,12 @@ import pytest
 
 from metrics import UNIT, WHOLE
 from metrics.weights import exposure_at
-from pipeline.counting import Counting
-from pipeline.item_sums import count_items
-from pipeline.settings import settings_from
-from pipeline.store import create
+from pipeline.counts.item_counts import count_items
+from pipeline.counts.sql import Counting
+from pipeline.settings.load import settings_from
+from pipeline.store.tables import create
+from schemas.counts import BUCKET_SUMS, ITEM_GAPS, ITEM_STATS
 from schemas.stored_log import LOG_ITEMS, LOG_ROWS
-from schemas.tables import BUCKET_SUMS, ITEM_GAPS, ITEM_STATS
 
 SLICES = ("device", "market")
 DEPTH = 40

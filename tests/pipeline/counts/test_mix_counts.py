@@ -10,11 +10,12 @@ import pytest
 from fair_logs import floors, random_log, rows_of, scores_of
 from logs import DAY, Rows, audit, deliver
 
-from pipeline.batch import ingest_batch, measure_batch, opened
-from pipeline.mixes import MOST_GROUPS, SAMPLED_LISTS
-from pipeline.settings import Settings
-from pipeline.store import store_of
-from schemas.tables import MIX_COUNTS, MIX_PAIRS
+from pipeline.counts.mix_counts import MOST_GROUPS, SAMPLED_LISTS
+from pipeline.runs.steps import ingest_batch, measure_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.batch_files import opened
+from pipeline.store.paths import store_of
+from schemas.counts import MIX_COUNTS, MIX_PAIRS
 
 SLICED = {"slices": ["device"], "attributes": ["group", "region", ["group", "region"]]}
 

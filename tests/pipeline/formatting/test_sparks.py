@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.sparks import ASCII, BLOCKS, columns, glyphs_for, spark
-from pipeline.status_text import STATUS_STYLES, STATUS_SYMBOLS, status_text
-from schemas.tables import STATUSES
+from pipeline.formatting.looks import STATUS_STYLES, STATUS_SYMBOLS, status_text
+from pipeline.formatting.sparks import ASCII, BLOCKS, columns, glyphs_for, spark
+from schemas.scores import STATUSES
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -8,18 +8,19 @@ import pytest
 from damaged import change, contents
 from stores import DAY, audit, deliver, in_history, random_lists
 
-import pipeline.sealing
-from pipeline.alerts import mark
+import pipeline.history.commits
 from pipeline.errors import StoreDamaged
-from pipeline.history import manifest, open_history
+from pipeline.history.commits import has_history
+from pipeline.history.ledger import DROPPED, KEPT, Ledger
+from pipeline.history.manifest import manifest
+from pipeline.history.opening import open_history
 from pipeline.integrity.rebuild import rebuild
 from pipeline.integrity.verify import verify
-from pipeline.ledger import DROPPED, KEPT, Ledger
-from pipeline.run import run_batch
-from pipeline.sealing import has_history
-from pipeline.settings import Settings
-from pipeline.store import Store, store_of
-from schemas.tables import HISTORY_TABLES, LEDGER_HEAD
+from pipeline.monitoring.alerts import mark
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import Store, store_of
+from schemas.history import HISTORY_TABLES, LEDGER_HEAD
 
 OTHERS = [table for table in HISTORY_TABLES if table is not LEDGER_HEAD]
 NEXT = "2026-01-06"
@@ -59,7 +60,7 @@ def test_a_change_that_was_not_committed_is_dropped(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.sealing, "write_head", killed)
+        patch.setattr(pipeline.history.commits, "write_head", killed)
         with pytest.raises(Killed):
             run_batch(settings, NEXT)
     assert events(store)[-1] == "merge"
@@ -83,7 +84,7 @@ def test_a_change_that_was_committed_is_kept(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.sealing, step, killed)
+        patch.setattr(pipeline.history.commits, step, killed)
         with pytest.raises(Killed):
             run_batch(settings, NEXT)
     assert events(store)[-1] == "merge"
@@ -101,7 +102,7 @@ def test_a_staged_file_that_is_gone_is_named(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.sealing, "replace_file", killed)
+        patch.setattr(pipeline.history.commits, "replace_file", killed)
         with pytest.raises(Killed):
             run_batch(settings, NEXT)
     for path in (store.root / "staged").iterdir():
@@ -120,7 +121,7 @@ def test_a_beginning_that_was_interrupted_is_made_again(
     store = store_of(settings)
     deliver(tmp_path, random_lists(1, 6))
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.sealing, "write_head", killed)
+        patch.setattr(pipeline.history.commits, "write_head", killed)
         with pytest.raises(Killed):
             run_batch(settings, DAY)
     assert events(store) == ["begin"]
@@ -161,12 +162,12 @@ def test_taking_over_may_be_interrupted(
 ) -> None:
     _older(store)
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.sealing, "write_head", killed)
+        patch.setattr(pipeline.history.commits, "write_head", killed)
         with pytest.raises(Killed), open_history(settings):
             pass
     kept = store.history.read_bytes()
     store.history.unlink()
-    with pytest.raises(StoreDamaged, match="rankaudit restore"):
+    with pytest.raises(StoreDamaged, match="evenrank restore"):
         run_batch(settings, DAY)
     assert not store.history.exists()
     store.history.write_bytes(kept)

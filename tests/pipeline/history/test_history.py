@@ -25,25 +25,21 @@ from stores import (
     without,
 )
 
-import pipeline.history
-import pipeline.sealing
-from pipeline.batch import ingest_batch, measure_batch, score_batch
+import pipeline.history.commits
+import pipeline.history.merging
 from pipeline.errors import AuditError
-from pipeline.history import breaches, labelled, manifest, merge
-from pipeline.publish import publish
-from pipeline.results import result_hash, rows_of_file
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import store_of
+from pipeline.history.manifest import manifest
+from pipeline.history.merging import merge
+from pipeline.history.queries import breaches, labelled
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import run_batch
+from pipeline.runs.steps import ingest_batch, measure_batch, score_batch
+from pipeline.scores.digests import result_hash, rows_of_file
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
 from pipeline.version import code_version
-from schemas.tables import (
-    BATCHES,
-    COUNTS_OF_HISTORY,
-    FAIRNESS_HISTORY,
-    HISTORY,
-    HISTORY_TABLES,
-    SUPERSEDED,
-)
+from schemas.history import BATCHES, COUNTS_OF_HISTORY, HISTORY, HISTORY_TABLES, SUPERSEDED
+from schemas.scores import FAIRNESS_HISTORY
 
 KEY = ", ".join(f'"{name}"' for name in FAIRNESS_HISTORY.key)
 
@@ -284,7 +280,7 @@ def test_what_is_no_longer_computed_is_no_longer_current(settings: Settings) -> 
 def test_other_code_makes_a_new_revision(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("pipeline.run", "pipeline.batch"):
+    for module in ("pipeline.runs.batches", "pipeline.runs.steps"):
         monkeypatch.setattr(f"{module}.code_version", lambda: "0.1.1+00000000")
     outcome = run_batch(settings, DAY)
     assert (outcome.status, outcome.revision) == ("done", 2)
@@ -402,7 +398,7 @@ def test_an_error_while_merging_leaves_the_old_rows(
     before = everything(settings)
     deliver(settings.folder, random_lists(2))
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.history, "now", fail_at(number))
+        patch.setattr(pipeline.history.merging, "now", fail_at(number))
         with pytest.raises(RuntimeError, match="disk is full"):
             run_batch(settings, DAY)
     assert everything(settings) == before
@@ -423,7 +419,7 @@ def test_an_error_of_duckdb_while_merging_leaves_the_old_rows(
     before = everything(settings)
     deliver(settings.folder, random_lists(2))
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.history, "now", lambda: "no time")
+        patch.setattr(pipeline.history.merging, "now", lambda: "no time")
         with pytest.raises((duckdb.Error, AuditError)):
             run_batch(settings, DAY)
     assert everything(settings) == before
@@ -434,7 +430,7 @@ def test_a_commit_that_stores_nothing_is_noticed(
 ) -> None:
     """An error swallowed inside a transaction makes its commit succeed and keep nothing."""
     deliver(settings.folder, random_lists(2))
-    real = pipeline.sealing.transaction
+    real = pipeline.history.commits.transaction
 
     @contextmanager
     def hollow(connection: Any) -> Any:
@@ -444,7 +440,7 @@ def test_a_commit_that_stores_nothing_is_noticed(
             connection.execute("BEGIN")
 
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.sealing, "transaction", hollow)
+        patch.setattr(pipeline.history.commits, "transaction", hollow)
         with pytest.raises(AuditError, match="did not keep what was committed"):
             run_batch(settings, DAY)
     assert run_batch(settings, DAY).revision == 2
@@ -460,7 +456,7 @@ def test_an_error_while_computing_leaves_everything(
     def fail(*_: Any, **__: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr("pipeline.run.score_batch", fail)
+    monkeypatch.setattr("pipeline.runs.batches.score_batch", fail)
     with pytest.raises(MemoryError):
         run_batch(settings, DAY)
     assert everything(settings) == before

@@ -13,7 +13,7 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 
 from pipeline.errors import AuditError, StoreDamaged
-from pipeline.ledger import DROPPED, KEPT, Ledger, Line, digest
+from pipeline.history.ledger import DROPPED, KEPT, Ledger, Line, digest
 
 Change = Callable[[list[bytes]], list[bytes]]
 

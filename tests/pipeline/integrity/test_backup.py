@@ -10,20 +10,20 @@ from typing import Any
 
 import duckdb
 import pytest
-from command import rankaudit
+from command import evenrank
 from damaged import DAYS, change, contents, every_byte
 from stores import copied, deliver, random_lists, write_settings
 
 import pipeline.integrity.backup
 from pipeline.errors import AuditError, NoData, SettingsError, StoreBusy, StoreDamaged
+from pipeline.history.ledger import Ledger
 from pipeline.integrity.backup import MANIFEST, Backup, backup, restore
 from pipeline.integrity.verify import verify
-from pipeline.ledger import Ledger
-from pipeline.publish import publish
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import Store
-from schemas.tables import HISTORY_TABLES, LEDGER_HEAD
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import Store
+from schemas.history import HISTORY_TABLES, LEDGER_HEAD
 
 OTHERS = [table for table in HISTORY_TABLES if table is not LEDGER_HEAD]
 
@@ -325,15 +325,15 @@ def test_the_commands(settings: Settings, store: Store) -> None:
         "thresholds: {EXP.MinMaxRatio: {min: 1.0}}\n",
     )
     to = settings.folder / "new"
-    made = rankaudit("backup", "--json", to, "--config", config)
+    made = evenrank("backup", "--json", to, "--config", config)
     assert made.exit_code == 0, made.output
     assert json.loads(made.stdout.splitlines()[-1])["files"] == 6
-    assert rankaudit("backup", to, "--config", config).exit_code == 2
-    refused = rankaudit("restore", to, "--config", config)
+    assert evenrank("backup", to, "--config", config).exit_code == 2
+    refused = evenrank("restore", to, "--config", config)
     assert (refused.exit_code, "--replace" in refused.stderr) == (2, True)
-    done = rankaudit("restore", to, "--replace", "--config", config)
+    done = evenrank("restore", to, "--replace", "--config", config)
     assert done.exit_code == 0, done.output
     assert "put aside: " in done.stdout
-    assert rankaudit("verify", "--quiet", "--config", config).exit_code == 0
-    damaged = rankaudit("restore", settings.folder, "--replace", "--config", config)
+    assert evenrank("verify", "--quiet", "--config", config).exit_code == 0
+    damaged = evenrank("restore", settings.folder, "--replace", "--config", config)
     assert (damaged.exit_code, "is no backup" in damaged.stderr) == (1, True)

@@ -7,23 +7,23 @@ from typing import Any
 
 import duckdb
 import pytest
-from command import rankaudit
+from command import evenrank
 from damaged import DAYS, change, contents
 from stores import deliver, in_history, random_lists, write_settings
 
+import pipeline.history.commits
 import pipeline.integrity.rebuild
-import pipeline.sealing
-from pipeline.assess import assess
 from pipeline.errors import NoData, StoreBusy, StoreDamaged
-from pipeline.history import manifest
+from pipeline.history.ledger import Ledger
+from pipeline.history.manifest import manifest
 from pipeline.integrity.rebuild import Rebuilt, rebuild
 from pipeline.integrity.verify import verify
-from pipeline.ledger import Ledger
-from pipeline.publish import publish
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import Store, store_of
-from schemas.tables import HISTORY_TABLES, LEDGER_HEAD, SUPERSEDED
+from pipeline.monitoring.assess import assess
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import Store, store_of
+from schemas.history import HISTORY_TABLES, LEDGER_HEAD, SUPERSEDED
 
 OTHERS = [table for table in HISTORY_TABLES if table is not LEDGER_HEAD]
 CURRENT = [table for table in OTHERS if table not in SUPERSEDED]
@@ -66,7 +66,7 @@ def test_without_the_former_history_only_what_was_replaced_is_lost(
     settings: Settings, store: Store, held: dict[str, Any]
 ) -> None:
     store.history.unlink()
-    with pytest.raises(StoreDamaged, match="rankaudit rebuild"):
+    with pytest.raises(StoreDamaged, match="evenrank rebuild"):
         run_batch(settings, DAYS[0])
     made = again(settings)
     assert (made.batches, made.superseded, made.left_out) == (DAYS, 0, ())
@@ -189,7 +189,7 @@ class Killed(Exception):
 
 
 STEPS = {
-    "announced": ("pipeline.sealing.transaction", 0),
+    "announced": ("pipeline.history.commits.transaction", 0),
     "committed": ("pipeline.integrity.rebuild.link_aside", 0),
     "linked": ("pipeline.integrity.rebuild.sync_folder", 0),
     "begun": ("pipeline.integrity.rebuild.sealed", 0),
@@ -287,14 +287,14 @@ def test_the_command(settings: Settings, store: Store) -> None:
         "attributes: [gender]\nslices: [device]\nmetrics: [EXP, NDKL, IAA]\n"
         "thresholds: {EXP.MinMaxRatio: {min: 1.0}}\n",
     )
-    result = rankaudit("rebuild", "--json", "--config", config)
+    result = evenrank("rebuild", "--json", "--config", config)
     assert result.exit_code == 0, result.output
     assert "3 batches, 1 superseded results taken over" in result.stdout
     said = json.loads(result.stdout.splitlines()[-1])
     assert (said["batches"], said["left_out"], len(said["aside"])) == ([*DAYS], [], 1)
     change(store.batch(DAYS[0]), "UPDATE fairness_history SET value = 0")
     store.history.unlink()
-    result = rankaudit("rebuild", "--quiet", "--config", config)
+    result = evenrank("rebuild", "--quiet", "--config", config)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith(f"rankaudit: left out: {DAYS[0]}: its file is not what")
-    assert rankaudit("verify", "--quiet", "--config", config).exit_code == 1
+    assert result.stderr.startswith(f"evenrank: left out: {DAYS[0]}: its file is not what")
+    assert evenrank("verify", "--quiet", "--config", config).exit_code == 1

@@ -4,20 +4,20 @@ import json
 import shutil
 
 import pytest
-from command import rankaudit
+from command import evenrank
 from damaged import change, every_byte, forged
 from stores import DAY, audit, deliver, random_lists, read, write_settings
 
-import pipeline.batch
 import pipeline.integrity.recompute
+import pipeline.runs.steps
 from pipeline.errors import NoData
-from pipeline.files import file_digest
 from pipeline.integrity.recompute import Recomputed, recompute
 from pipeline.integrity.verify import verify
 from pipeline.privacy.retention import stripped
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import Store
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.files import file_digest
+from pipeline.store.paths import Store
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_a_changed_file_whose_digest_was_noted_is_still_found(
 def test_other_code_is_named_only_where_numbers_differ(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (pipeline.batch, pipeline.integrity.recompute):
+    for module in (pipeline.runs.steps, pipeline.integrity.recompute):
         monkeypatch.setattr(module, "code_version", lambda: "9.9.9+abcdef01")
     assert again(settings).same
     change(store.batch(DAY), "UPDATE fairness_history SET lists = 0 WHERE metric = 'NDKL'")
@@ -183,16 +183,16 @@ def test_a_file_that_is_none_says_so(settings: Settings, store: Store) -> None:
 def test_the_command_says_what_came_out(settings: Settings, store: Store) -> None:
     config = write_settings(settings.folder)
     words = ("verify", "--recompute", "--config", config)
-    done = rankaudit(*words, "--batch", DAY, "--json")
+    done = evenrank(*words, "--batch", DAY, "--json")
     assert done.exit_code == 0, done.output
     assert "the same bits, from rows" in done.stdout
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["recomputed"] == [
         {"batch": DAY, "same": True, "from_rows": True, "differences": []}
     ]
-    absent = rankaudit(*words, "--batch", "2026-02-01")
+    absent = evenrank(*words, "--batch", "2026-02-01")
     assert (absent.exit_code, "no batch file" in absent.stderr) == (4, True)
     change(store.batch(DAY), "UPDATE fairness_history SET value = 0.5")
-    wrong = rankaudit(*words)
+    wrong = evenrank(*words)
     assert wrong.exit_code == 1
     assert "differs, from rows" in wrong.stdout

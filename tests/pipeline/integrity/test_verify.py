@@ -10,17 +10,18 @@ from pathlib import Path
 import duckdb
 import pytest
 from cases import some
-from command import rankaudit
+from command import evenrank
 from damaged import DAYS, change, every_byte, forged, put_at
 from stores import read, write_settings
 
 from pipeline.errors import StoreBusy
+from pipeline.history.ledger import KEPT, Ledger
 from pipeline.integrity.verify import verify
-from pipeline.ledger import KEPT, Ledger
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import Store, store_of
-from schemas.tables import COUNTS_OF_HISTORY, FAIRNESS_HISTORY, GROUP_HISTORY
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import Store, store_of
+from schemas.history import COUNTS_OF_HISTORY
+from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 
 FIRST = f"batch = '{DAYS[0]}'"
 
@@ -362,13 +363,13 @@ def config(settings: Settings) -> Path:
 
 @pytest.mark.slow
 def test_the_command_says_all_is_well(config: Path, store: Store) -> None:
-    result = rankaudit("verify", "--config", config)
+    result = evenrank("verify", "--config", config)
     assert result.exit_code == 0, result.output
     assert "nothing is lost, torn or changed" in result.stdout
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
-    quiet = rankaudit("verify", "--quiet", "--config", config)
+    quiet = evenrank("verify", "--quiet", "--config", config)
     assert (quiet.exit_code, quiet.output) == (0, "")
-    said = json.loads(rankaudit("verify", "--json", "--config", config).stdout.splitlines()[-1])
+    said = json.loads(evenrank("verify", "--json", "--config", config).stdout.splitlines()[-1])
     assert said["ok"] is True
     assert said["problems"] == said["unfinished"] == []
     assert said["head"][1] == json.loads(store.ledger.read_text().splitlines()[-1])["hash"]
@@ -377,20 +378,20 @@ def test_the_command_says_all_is_well(config: Path, store: Store) -> None:
 @pytest.mark.slow
 def test_the_command_names_what_is_wrong(config: Path, store: Store) -> None:
     store.batch(DAYS[0]).unlink()
-    result = rankaudit("verify", "--quiet", "--json", "--config", config)
+    result = evenrank("verify", "--quiet", "--json", "--config", config)
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"rankaudit: {store.batch(DAYS[0])}: is missing")
+    assert result.stderr.startswith(f"evenrank: {store.batch(DAYS[0])}: is missing")
     said = json.loads(result.stdout)
     assert (said["ok"], len(said["problems"])) == (False, 1)
-    assert rankaudit("verify", "--expect", "f" * 64, "--config", config).exit_code == 1
+    assert evenrank("verify", "--expect", "f" * 64, "--config", config).exit_code == 1
 
 
 def test_the_command_without_a_store_and_with_a_busy_one(config: Path, store: Store) -> None:
     with duckdb.connect(str(store.history)):
-        busy = rankaudit("verify", "--config", config)
+        busy = evenrank("verify", "--config", config)
     assert (busy.exit_code, "in use by" in busy.stderr) == (75, True)
-    assert rankaudit("verify", "--batch", DAYS[0], "--config", config).exit_code == 2
+    assert evenrank("verify", "--batch", DAYS[0], "--config", config).exit_code == 2
     shutil.rmtree(store.root)
-    absent = rankaudit("verify", "--config", config)
+    absent = evenrank("verify", "--config", config)
     assert (absent.exit_code, "there is no store yet" in absent.stderr) == (4, True)
     assert not store.root.exists()

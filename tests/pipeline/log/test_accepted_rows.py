@@ -18,16 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stores import DAY, Rows, audit, deliver, in_batch
 
-import pipeline.ingest
-import pipeline.survey
-from pipeline.batch import ingest_batch
+import pipeline.log.ingest
+import pipeline.log.screening
 from pipeline.errors import DataRefused
-from pipeline.gate import twice
-from pipeline.ingest import Ingested
-from pipeline.settings import Settings
-from pipeline.staging import Reading
-from pipeline.store import store_of
-from pipeline.whole_lists import ListsApart, _whole
+from pipeline.log.ingest import Ingested
+from pipeline.log.reading import Reading
+from pipeline.log.validation import twice
+from pipeline.log.whole_lists import ListsApart, _whole
+from pipeline.runs.steps import ingest_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
 
 LENIENT = {"max_rejected_share": 0.99, "max_stored_rows": 1000}
 LETTERS = "abcdefghij"
@@ -129,7 +129,9 @@ def test_the_short_way_and_the_long_way_store_the_same(
         deliver(tmp_path / way, rows)
         with monkeypatch.context() as patched:
             if way == "long":
-                patched.setattr(pipeline.ingest, "survey", all_suspect(pipeline.survey.survey))
+                patched.setattr(
+                    pipeline.log.ingest, "survey", all_suspect(pipeline.log.screening.survey)
+                )
             result = ingested(settings)
         broken = in_batch(settings, "FROM rejected_rows ORDER BY ALL")
         found[way] = result, log_of(settings), broken
@@ -356,12 +358,12 @@ def test_a_file_that_changes_while_it_is_read_is_not_let_in(
         )
 
     def replaced(reading: Reading) -> None:
-        pipeline.survey.survey(reading)
+        pipeline.log.screening.survey(reading)
         path.unlink()
         write(moved)
 
     write(0)
-    monkeypatch.setattr(pipeline.ingest, "survey", replaced)
+    monkeypatch.setattr(pipeline.log.ingest, "survey", replaced)
     with pytest.raises(Exception, match="changed while") as raised:
         ingest_batch(settings, DAY, "run")
     assert "run the batch again" in str(raised.value)
@@ -371,7 +373,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_let_in(
 def test_rows_that_were_not_stored_together_are_sorted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.gate.CHUNK_ROWS", 8)
+    monkeypatch.setattr("pipeline.log.validation.CHUNK_ROWS", 8)
     rows = [
         {"list_id": f"l{at:03}", "item_id": f"i{rank}", "rank": rank, "gender": "F"}
         for rank in range(1, 4)
@@ -380,14 +382,14 @@ def test_rows_that_were_not_stored_together_are_sorted(
     settings = audit(tmp_path)
     deliver(tmp_path, rows)
     tried = []
-    clean_part = pipeline.ingest.clean_part
+    clean_part = pipeline.log.ingest.clean_part
 
     def overconfident(*, suspects: bool, apart: bool) -> Any:
         """Takes the rows for standing together until told otherwise."""
         tried.append(apart)
         return clean_part(suspects=suspects, apart=len(tried) > 1)
 
-    monkeypatch.setattr(pipeline.ingest, "clean_part", overconfident)
+    monkeypatch.setattr(pipeline.log.ingest, "clean_part", overconfident)
     ingested(settings)
     stored = in_batch(settings, "SELECT list FROM log_entries")
     numbers = [row["list"] for row in stored]
@@ -459,7 +461,7 @@ def test_repeated_keys_are_found_without_sorting(keys: list[int], high: int) -> 
 
 def test_keys_that_share_a_slot_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nothing is mixed: all keys fall into slot 0, and each round settles one of them.
-    monkeypatch.setattr("pipeline.gate._MIX", np.uint64(0))
+    monkeypatch.setattr("pipeline.log.validation._MIX", np.uint64(0))
     keys = np.array([5, 6, 7, 6, 5, 5, 8])
     found = twice(keys)
     assert sorted(keys[found].tolist()) == [5, 5, 6]

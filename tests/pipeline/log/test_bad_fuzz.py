@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from stores import audit
 
 from pipeline.errors import AuditError, SettingsError
-from pipeline.quick import check_files
-from pipeline.settings import Settings, load_settings
+from pipeline.runs.in_memory import check_files
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "40"))
 SECRETS = ("anna@example", "zebra-finch", "wormwood")

@@ -15,16 +15,18 @@ import pytest
 import yaml
 from bad_inputs import CASES, GOOD, SECRETS, SETTINGS, Case, as_csv
 from cases import some
-from command import rankaudit
+from command import evenrank
 from stores import in_history, without
 
 from assets.definitions import definitions
 from assets.log_checks import CONTRACT
-from pipeline.batch import Attempted, ingest_batch
-from pipeline.history import manifest
-from pipeline.run import run_batch
-from pipeline.settings import Settings, load_settings
-from pipeline.store import remove_database, store_of
+from pipeline.history.manifest import manifest
+from pipeline.runs.batches import run_batch
+from pipeline.runs.steps import Attempted, ingest_batch
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings
+from pipeline.store.checkpoints import remove_database
+from pipeline.store.paths import store_of
 
 FIRST = date(2026, 1, 1)
 DAY = FIRST.isoformat()
@@ -107,7 +109,7 @@ def test_command_that_checks(good: tuple[Settings, list[dict[str, Any]]], case: 
     settings, _ = good
     folder = spoil(settings, case)
     files = sorted(path for path in folder.iterdir() if path.suffix != ".sha256")
-    result = rankaudit("check", *(files or [folder]), "--config", settings.folder / "audit.yaml")
+    result = evenrank("check", *(files or [folder]), "--config", settings.folder / "audit.yaml")
     if not files or not all(path.is_file() and path.name.isascii() for path in files):
         assert result.exit_code == 2
     elif case.of_a_day:
@@ -124,7 +126,7 @@ def test_command_that_runs(good: tuple[Settings, list[dict[str, Any]]], case: Ca
     settings, before = good
     spoil(settings, case)
     config = settings.folder / "audit.yaml"
-    result = rankaudit("run", "--batch", DAY, "--config", config, "--no-notify", "--json")
+    result = evenrank("run", "--batch", DAY, "--config", config, "--no-notify", "--json")
     assert result.exit_code == case.exit_code
     for words in case.said:
         assert words in result.stderr

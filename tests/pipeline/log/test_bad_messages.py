@@ -10,18 +10,19 @@ import pyarrow
 import pytest
 from bad_inputs import GOOD, SECRETS, as_csv, rows_of
 from click.testing import CliRunner
-from command import rankaudit
+from command import evenrank
 from stores import audit
 
 from assets.sensors import message_of
-from pipeline import quick
-from pipeline.cli import main
+from pipeline.cli.main import main
 from pipeline.errors import AuditError, DataRefused, SettingsError
-from pipeline.files import LONGEST_LINE, FileProblem, batch_files, check_size, items_path, regular
-from pipeline.headers import said_of, unquoted
-from pipeline.quick import check_files, guess_attributes, score
-from pipeline.readers import open_sources
-from pipeline.rejects import RuleCount
+from pipeline.log.deliveries import batch_files, items_path
+from pipeline.log.files import LONGEST_LINE, FileProblem, check_size, regular
+from pipeline.log.headers import said_of, unquoted
+from pipeline.log.rejected_rows import RuleCount
+from pipeline.log.sources import open_sources
+from pipeline.runs import in_memory
+from pipeline.runs.in_memory import check_files, guess_attributes, score
 
 SPOILT = rows_of("bad", "FMFM", rank=[1, "first", "1.5", "+49 170 1234567 anna@example"])
 
@@ -106,8 +107,8 @@ def test_commands_show_values_when_asked(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_bytes(as_csv([*GOOD, *SPOILT]))
     for command in ("check", "score"):
-        quiet = rankaudit(command, log, "--attribute", "gender")
-        asked = rankaudit(command, log, "--attribute", "gender", "--show-values")
+        quiet = evenrank(command, log, "--attribute", "gender")
+        asked = evenrank(command, log, "--attribute", "gender", "--show-values")
         assert quiet.exit_code == asked.exit_code == 3
         assert "first" not in quiet.output
         assert '"first"' in asked.output
@@ -120,7 +121,7 @@ def test_a_row_that_is_taken_for_a_header_is_not_quoted(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_bytes(as_csv(GOOD).split(b"\n", 1)[1])
     for words in ((), ("--attribute", "gender"), ("--slice", "device")):
-        result = rankaudit("check", log, *words)
+        result = evenrank("check", log, *words)
         assert result.exit_code == 3
         for secret in SECRETS:
             assert secret not in result.output
@@ -129,7 +130,7 @@ def test_a_row_that_is_taken_for_a_header_is_not_quoted(tmp_path: Path) -> None:
 def test_a_header_of_which_something_is_known_is_told(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_bytes(b"list_id,document,place,sex," + b"x" * 300 + b"\na,x,1,F,\n")
-    result = rankaudit("check", log, "--attribute", "gender")
+    result = evenrank("check", log, "--attribute", "gender")
     assert "no column 'gender'; the file has 'document'" in result.stderr
     assert "x" * 100 not in result.stderr
 
@@ -137,7 +138,7 @@ def test_a_header_of_which_something_is_known_is_told(tmp_path: Path) -> None:
 def test_many_columns_are_not_all_told(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("list_id," + ",".join(f"c{at}" for at in range(100)) + "\n")
-    result = rankaudit("check", log, "--attribute", "gender")
+    result = evenrank("check", log, "--attribute", "gender")
     assert "81 more" in result.stderr
 
 
@@ -243,7 +244,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
             file.write(as_csv(rows_of("more")).split(b"\n", 1)[1])
         return found
 
-    monkeypatch.setattr(quick, "open_sources", opened)
+    monkeypatch.setattr(in_memory, "open_sources", opened)
     with pytest.raises(DataRefused, match=r"log\.csv: changed while it was read"):
         check_files(audit(tmp_path), [path], None)
 
@@ -280,7 +281,7 @@ def test_a_link_that_somebody_names_is_followed(tmp_path: Path) -> None:
     (tmp_path / "near").mkdir()
     (tmp_path / "far" / "log.csv").write_bytes(as_csv(GOOD))
     (tmp_path / "near" / "log.csv").symlink_to(tmp_path / "far" / "log.csv")
-    result = rankaudit("check", tmp_path / "near" / "log.csv", "--attribute", "gender")
+    result = evenrank("check", tmp_path / "near" / "log.csv", "--attribute", "gender")
     assert result.exit_code == 0
 
 
@@ -330,7 +331,7 @@ def test_frames_without_columns() -> None:
     ],
 )
 def test_no_traceback(words: tuple[str, ...], exit_code: int, said: str) -> None:
-    result = rankaudit(*words)
+    result = evenrank(*words)
     assert result.exit_code == exit_code
     assert said in result.stderr
 
@@ -339,10 +340,10 @@ def test_a_full_disk_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device", "/store/x")
 
-    monkeypatch.setattr(quick, "check_files", full)
+    monkeypatch.setattr(in_memory, "check_files", full)
     log = tmp_path / "log.csv"
     log.write_bytes(as_csv(GOOD))
     result = CliRunner().invoke(main, ["check", str(log), "--attribute", "gender", "--json"])
     assert result.exit_code == AuditError.exit_code
-    assert result.stderr == "rankaudit: /store/x: no space left on device\n"
+    assert result.stderr == "evenrank: /store/x: no space left on device\n"
     assert json.loads(result.stdout)["exit_code"] == 1

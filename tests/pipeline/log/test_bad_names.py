@@ -15,20 +15,22 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import yaml
-from command import rankaudit
+from command import evenrank
 from places import ROOT
 from stores import DAY, LENIENT, ranking, write_csv
 
 from assets.checks import table
 from assets.definitions import definitions
 from assets.resources import NothingPassed
-from pipeline.alerts import alerts
-from pipeline.cli_common import safe
-from pipeline.delivery import as_json
-from pipeline.settings import Settings, load_settings, settings_from
-from pipeline.store import session
-from pipeline.summary import console, printable, write_json_lines
-from pipeline.summary import write_csv as export_csv
+from pipeline.cli.common import safe
+from pipeline.monitoring.alerts import alerts
+from pipeline.monitoring.delivery import as_json
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings, settings_from
+from pipeline.store.sessions import session
+from pipeline.terminal.exports import write_csv as export_csv
+from pipeline.terminal.exports import write_json_lines
+from pipeline.terminal.printing import console, printable
 
 HOSTILE = (
     "'; DROP TABLE fairness_history; --",
@@ -220,7 +222,7 @@ def test_commands_show_names_and_obey_none(
         ("check", audited[0].folder / "logs" / DAY / "part.parquet", "--attribute", "de[/]vice"),
         ("explain", "--batch", DAY, "--against", DAY, "--score", "EXP.MinMaxRatio"),
     ):
-        result = rankaudit(*words, "--config", config)
+        result = evenrank(*words, "--config", config)
         assert result.exit_code in (0, 2, 4), result.output
         assert all(each.isprintable() or each == "\n" for each in result.output)
     assert {row["gender"] for row in _groups(audited[0])} == {*map(_tidy, HOSTILE), "F", "M"}
@@ -247,7 +249,7 @@ def _tidy(name: str) -> str:
 )  # fmt: skip
 def test_keys_that_name_no_batch(tmp_path: Path, key: str) -> None:
     (tmp_path / "audit.yaml").write_text("attributes: [gender]\n")
-    result = rankaudit("run", "--batch", key, "--config", tmp_path / "audit.yaml")
+    result = evenrank("run", "--batch", key, "--config", tmp_path / "audit.yaml")
     assert result.exit_code == 2
     assert len(result.output) < 400
     assert not (tmp_path / "store" / "batches").exists()
@@ -343,7 +345,7 @@ def test_a_shell_is_not_asked(tmp_path: Path) -> None:
     here = Path.cwd()
     os.chdir(tmp_path)
     try:
-        result = rankaudit("check", f"$(touch {mark.name}).csv", "--attribute", "gender")
+        result = evenrank("check", f"$(touch {mark.name}).csv", "--attribute", "gender")
     finally:
         os.chdir(here)
     assert result.exit_code == 0

@@ -24,13 +24,14 @@ from stores import (
     write_csv,
 )
 
-from pipeline.batch import Attempted, ingest_batch
 from pipeline.errors import DataRefused, SettingsError
-from pipeline.ingest import Ingested
-from pipeline.quick import check_files
-from pipeline.run import run_batch
-from pipeline.settings import Privacy, Settings
-from pipeline.store import store_of
+from pipeline.log.ingest import Ingested
+from pipeline.runs.batches import run_batch
+from pipeline.runs.in_memory import check_files
+from pipeline.runs.steps import Attempted, ingest_batch
+from pipeline.settings.audit import Settings
+from pipeline.settings.sections import Privacy
+from pipeline.store.paths import store_of
 
 LENIENT = {"max_rejected_share": 0.99}
 

@@ -13,14 +13,15 @@ import pandas as pd
 import pytest
 from stores import DAY, Rows, audit, deliver, deliver_bytes, in_batch, lists, ranking, write_csv
 
-from pipeline.batch import Attempted, delivery, ingest_batch
 from pipeline.errors import AuditError, DataRefused, NoData
-from pipeline.ingest import Ingested
-from pipeline.quick import check_files
-from pipeline.rejects import RuleCount
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import store_of
+from pipeline.log.deliveries import delivery
+from pipeline.log.ingest import Ingested
+from pipeline.log.rejected_rows import RuleCount
+from pipeline.runs.batches import run_batch
+from pipeline.runs.in_memory import check_files
+from pipeline.runs.steps import Attempted, ingest_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
 
 HEADER = "list_id,item_id,rank,gender\n"
 TWO = "a,x,1,F\na,y,2,M\n"

@@ -9,16 +9,16 @@ import pytest
 from histories import NIGHTS, alerts_of, fill, group, put, quiet, score, small_audit
 from stores import Row, in_history
 
-from pipeline.alerts import act, alerts
-from pipeline.assess import assess
-from pipeline.assessing.actions import standing
-from pipeline.assessing.episodes import Episode, before, continued, identified
-from pipeline.assessing.findings import Findings
-from pipeline.assessing.subjects import Series, Subject
 from pipeline.errors import AuditError
-from pipeline.publish import publish
-from pipeline.settings import Settings
-from pipeline.store import store_of
+from pipeline.monitoring.actions import standing
+from pipeline.monitoring.alerts import act, alerts
+from pipeline.monitoring.assess import assess
+from pipeline.monitoring.episodes import Episode, before, continued, identified
+from pipeline.monitoring.findings import Findings
+from pipeline.monitoring.subjects import Series, Subject
+from pipeline.publish.copy import publish
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
 
 WHOLE = Subject.about("breach", Series("all", "all", "gender", "EXP", "MinMaxRatio"))
 PART = Subject.about("breach", Series("device", "mobile", "gender", "EXP", "MinMaxRatio"))

@@ -20,12 +20,13 @@ from histories import (
 )
 from stores import DAY, audit, deliver, in_history, random_lists
 
-from pipeline.assess import Assessed, assess, due
 from pipeline.errors import SettingsError
-from pipeline.history import manifest, merge
-from pipeline.run import backfill, run_batch
-from pipeline.settings import Settings
-from pipeline.store import store_of
+from pipeline.history.manifest import manifest
+from pipeline.history.merging import merge
+from pipeline.monitoring.assess import Assessed, assess, due
+from pipeline.runs.batches import backfill, run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
 
 FEW = NIGHTS[:16]
 LOW = FEW[9]

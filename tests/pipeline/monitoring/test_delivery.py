@@ -16,10 +16,10 @@ from stores import in_history
 
 from assets.alert_checks import finding
 from assets.history import by_schedule
-from pipeline.alerts import act, alerts
-from pipeline.assess import assess
-from pipeline.delivery import deliver
-from pipeline.settings import Settings
+from pipeline.monitoring.alerts import act, alerts
+from pipeline.monitoring.assess import assess
+from pipeline.monitoring.delivery import deliver
+from pipeline.settings.audit import Settings
 
 NEWEST = NIGHTS[12]
 _PROGRAM = """\

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pipeline import trends
-from pipeline.assessing.gating import Releases, gate_rows, gates_of, reason_of
-from pipeline.settings import Gate
+from pipeline.monitoring.gates import Releases, gate_rows, gates_of, reason_of
+from pipeline.settings.sections import Gate
 from pipeline.trends import GATES, Facts, Gated
 
 USUAL = Facts(

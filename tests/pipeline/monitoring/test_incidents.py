@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 from histories import NIGHTS, alerts_of, assessments, group, put, quiet, score, small_audit
 
-from pipeline.alerts import alerts
-from pipeline.assess import assess
-from pipeline.assessing.episodes import continued
-from pipeline.assessing.findings import Findings, cover, shift_findings
-from pipeline.assessing.following import eligible, nights
-from pipeline.assessing.gating import Releases
-from pipeline.assessing.past import Matrix
-from pipeline.assessing.subjects import Part, Series, Subject
-from pipeline.settings import Settings, Trends
+from pipeline.monitoring.alerts import alerts
+from pipeline.monitoring.assess import assess
+from pipeline.monitoring.episodes import continued
+from pipeline.monitoring.findings import Findings, cover, shift_findings
+from pipeline.monitoring.followed_scores import eligible, nights
+from pipeline.monitoring.gates import Releases
+from pipeline.monitoring.inputs import Matrix
+from pipeline.monitoring.subjects import Part, Series, Subject
+from pipeline.settings.audit import Settings
+from pipeline.settings.sections import Trends
 
 METRICS = ("EXP", "EXPU", "ERBE(decay=0.75)", "EXPRU", "ARP", "AWRF(p=0.1)", "AWRF(p=0.3)")
 WHOLE = Part("all", "all", "gender")

@@ -7,15 +7,17 @@ import pytest
 from histories import NIGHTS, assessments, fill, quiet, small_audit
 from stores import audit, deliver, in_history, random_lists, read
 
-from pipeline.alerts import mark, markers, unmark
-from pipeline.assess import assess
-from pipeline.assessing.gating import Releases, gates_of
 from pipeline.errors import AuditError
-from pipeline.history import due_again, open_history
-from pipeline.publish import publish
-from pipeline.run import backfill, run_batch
-from pipeline.settings import Gate, Settings
-from pipeline.store import store_of
+from pipeline.history.merging import due_again
+from pipeline.history.opening import open_history
+from pipeline.monitoring.alerts import mark, markers, unmark
+from pipeline.monitoring.assess import assess
+from pipeline.monitoring.gates import Releases, gates_of
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import backfill, run_batch
+from pipeline.settings.audit import Settings
+from pipeline.settings.sections import Gate
+from pipeline.store.paths import store_of
 from pipeline.trends import Facts
 
 RELEASE = 14

@@ -12,12 +12,14 @@ from stores import DAY, Rows, audit, deliver, in_batch, in_history, random_lists
 from metrics import METRICS
 from pipeline import score
 from pipeline.errors import SettingsError
-from pipeline.history import manifest
-from pipeline.privacy.ids import keyed_hash
-from pipeline.quick import check_files
-from pipeline.run import run_batch, up_to_date
-from pipeline.settings import Settings, settings_from
-from pipeline.store import store_of
+from pipeline.history.manifest import manifest
+from pipeline.privacy.hashed_ids import keyed_hash
+from pipeline.runs.batches import run_batch
+from pipeline.runs.in_memory import check_files
+from pipeline.runs.outcome import up_to_date
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import settings_from
+from pipeline.store.paths import store_of
 
 KEY = "0123456789abcdef-0123456789abcdef"
 IDS = ("list_id", "item_id", "query_id")
@@ -26,7 +28,7 @@ EVERYTHING = list(dict.fromkeys(metric.family.name for metric in METRICS))
 
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANKAUDIT_KEY", KEY)
+    monkeypatch.setenv("EVENRANK_KEY", KEY)
 
 
 def hashed(text: str) -> str:
@@ -229,7 +231,7 @@ def test_without_a_good_key_nothing_is_read(
 def test_a_key_has_no_space_around_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = private(tmp_path)
     before = settings.rows_hash
-    monkeypatch.setenv("RANKAUDIT_KEY", f"{KEY}\n")
+    monkeypatch.setenv("EVENRANK_KEY", f"{KEY}\n")
     assert settings.rows_hash == before
 
 
@@ -243,15 +245,15 @@ def test_another_key_or_column_makes_batches_due(
     assert up_to_date(settings, DAY, known)
     assert up_to_date(private(tmp_path, *reversed(IDS), IDS[0]), DAY, known)
     assert not up_to_date(private(tmp_path, "item_id"), DAY, known)
-    monkeypatch.setenv("RANKAUDIT_KEY", KEY[::-1])
+    monkeypatch.setenv("EVENRANK_KEY", KEY[::-1])
     assert not up_to_date(settings, DAY, known)
 
 
 def test_without_hashes_no_key_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_key = audit(tmp_path, privacy={"key": "RANKAUDIT_KEY"}).rows_hash
-    monkeypatch.delenv("RANKAUDIT_KEY")
+    with_key = audit(tmp_path, privacy={"key": "EVENRANK_KEY"}).rows_hash
+    monkeypatch.delenv("EVENRANK_KEY")
     assert audit(tmp_path).rows_hash == with_key
 
 

@@ -10,9 +10,9 @@ from stores import DAY, Rows, audit, deliver, random_lists, read
 
 from pipeline.errors import AuditError
 from pipeline.privacy.retention import OF_PEOPLE, ROWS, expired, stripped
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import store_of
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
 
 EVIDENCE = {"resamples": 100, "noise_draws": 100, "confidence": 0.9, "min_queries": 0}
 TODAY = date(2026, 4, 11)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from suppressed_tables import Attacker, List, Number, Tables, batches
 
 from metrics import UNKNOWN
-from pipeline.privacy.cells import ALL, Block, Hidden, Place, hidden
+from pipeline.privacy.small_cells import ALL, Block, Hidden, Place, hidden
 
 K = st.integers(2, 5)
 

@@ -13,16 +13,16 @@ from click.testing import CliRunner
 from stores import Rows, audit, deliver, in_history, lists, ranking, read
 from suppressed_tables import List, Tables
 
-from pipeline.alerts import alerts, gated_batches
-from pipeline.cli import main
-from pipeline.delivery import deliver as send
-from pipeline.history import breaches, labelled, verdicts
-from pipeline.privacy.cells import Block, hidden
-from pipeline.publish import publish
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import store_of
-from schemas.tables import COUNTS_OF_HISTORY, HISTORY_TABLES, SUPERSEDED
+from pipeline.cli.main import main
+from pipeline.history.queries import breaches, labelled, verdicts
+from pipeline.monitoring.alerts import alerts, gated_batches
+from pipeline.monitoring.delivery import deliver as send
+from pipeline.privacy.small_cells import Block, hidden
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
+from schemas.history import COUNTS_OF_HISTORY, HISTORY_TABLES, SUPERSEDED
 from schemas.views import VIEWS
 
 DAY, NEXT = "2026-01-05", "2026-01-06"

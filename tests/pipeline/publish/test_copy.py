@@ -12,13 +12,13 @@ import duckdb
 import pytest
 from stores import DAY, audit, deliver, in_history, random_lists, ranking, read, without
 
-import pipeline.publish
-from pipeline.publish import publish
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import store_of
-from schemas.published import COPY_TABLES
-from schemas.tables import HISTORY_TABLES
+import pipeline.publish.copy
+from pipeline.publish.copy import publish
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
+from schemas.copy import COPY_TABLES
+from schemas.history import HISTORY_TABLES
 from schemas.views import VIEWS
 
 GENERATION = (
@@ -223,7 +223,7 @@ def test_a_copy_that_fails_leaves_the_old_one(
 
     for name in ("describe", "replace_file"):
         with monkeypatch.context() as patch:
-            patch.setattr(pipeline.publish, name, fail)
+            patch.setattr(pipeline.publish.copy, name, fail)
             with pytest.raises(OSError, match="No space left"):
                 publish(settings)
         assert dashboard.read_bytes() == before

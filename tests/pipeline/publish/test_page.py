@@ -16,18 +16,20 @@ from stores import copied, read
 
 from metrics import METRICS
 from pipeline.errors import AuditError, NoData
-from pipeline.publish import publish
-from pipeline.report.document import CODES, DIGITS, NO_SCORE, document, rounded
-from pipeline.report.extent import MOST_POINTS, Extent, Size, fitting
-from pipeline.report.fresh import renew_report
-from pipeline.report.looks import ABSENT, GROUPS, LOOKS, VERDICTS
-from pipeline.report.page import SECTIONS, write_report
-from pipeline.report.reading import Copy, Row, opened_copy
-from pipeline.report.scores import about
-from pipeline.report.words import headline, number, slice_name
-from pipeline.settings import Settings
-from pipeline.store import store_of
-from schemas.tables import BATCH_STATUSES, STATUSES
+from pipeline.formatting.looks import ABSENT, GROUPS, LOOKS, VERDICTS
+from pipeline.formatting.numbers import number, slice_name
+from pipeline.publish.copy import publish
+from pipeline.publish.page.document import CODES, DIGITS, NO_SCORE, document, rounded
+from pipeline.publish.page.extent import MOST_POINTS, Extent, Size, fitting
+from pipeline.publish.page.fresh import renew_report
+from pipeline.publish.page.page import SECTIONS, write_report
+from pipeline.publish.page.reading import Copy, Row, opened_copy
+from pipeline.publish.page.scores import about
+from pipeline.publish.page.words import headline
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
+from schemas.history import BATCH_STATUSES
+from schemas.scores import STATUSES
 
 Data = dict[str, Any]
 
@@ -212,7 +214,7 @@ def test_every_number_of_a_small_page_names_something(
         return [{**row, **change} for row in copy.scores([], whole=("", ""), parts=("", ""))]
 
     monkeypatch.setattr(
-        "pipeline.report.document.fitting", lambda size: Extent(1, 0, 0, 0, 0, 0, 0)
+        "pipeline.publish.page.document.fitting", lambda size: Extent(1, 0, 0, 0, 0, 0, 0)
     )
     monkeypatch.setattr(Copy, "changes", changes)
     with opened_copy(small_store) as copy:
@@ -333,7 +335,7 @@ def test_a_copy_of_an_older_version_is_named(settings: Settings) -> None:
     from damaged import change
 
     change(store_of(settings).dashboard, "DROP VIEW v_coverage")
-    with pytest.raises(AuditError, match="rankaudit publish"):
+    with pytest.raises(AuditError, match="evenrank publish"):
         write_report(settings)
 
 

@@ -11,9 +11,9 @@ from pages import HOSTILE, HOSTILE_SLICES, MISSING, UNFAIR, shared
 from playwright.sync_api import Browser
 from stores import read
 
-from pipeline.report.page import write_report
-from pipeline.settings import Settings
-from pipeline.store import store_of
+from pipeline.publish.page.page import write_report
+from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
 
 pytestmark = pytest.mark.slow
 

@@ -35,19 +35,20 @@ from places import GOLDEN
 from readers import ask
 from stores import Row, Rows, audit, deliver, ranking, read
 
-import pipeline.copy_tables
+import pipeline.publish.copy_tables
 from metrics import UNIT, UNKNOWN
 from metrics.weights import exposure_at
-from pipeline.copy_tables import Made, expected_batches
-from pipeline.forget import forget_rows
+from pipeline.history.forget import forget_rows
 from pipeline.integrity.verify import verify
-from pipeline.publish import publish, publish_changes, stale
-from pipeline.run import run_batch
-from pipeline.settings import Schedule, Settings
-from pipeline.store import store_of
-from pipeline.worst_lists import LISTS, RANKS
-from schemas.assessments import SERIES_KEY
-from schemas.tables import STATUSES
+from pipeline.publish.copy import publish, publish_changes, stale
+from pipeline.publish.copy_tables import Made, expected_batches
+from pipeline.publish.worst_lists import LISTS, RANKS
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.settings.sections import Schedule
+from pipeline.store.paths import store_of
+from schemas.monitoring import SERIES_KEY
+from schemas.scores import STATUSES
 from schemas.views import VIEWS, VIEWS_VERSION
 
 BEFORE = GOLDEN / "views.json"
@@ -398,7 +399,7 @@ def test_a_copy_is_renewed_when_days_or_views_change(
     # Nothing in the copy depends on the hour of the run.
     schedule = settings.schedule.model_copy(update={"hour": 5})
     assert not stale(settings.model_copy(update={"schedule": schedule}))
-    monkeypatch.setattr(pipeline.copy_tables, "VIEWS_VERSION", VIEWS_VERSION + 1)
+    monkeypatch.setattr(pipeline.publish.copy_tables, "VIEWS_VERSION", VIEWS_VERSION + 1)
     assert stale(settings)
     publish_changes(settings)
     assert dashboard.stat().st_ino != before

@@ -31,9 +31,12 @@ from stores import (
     write_settings,
 )
 
-from pipeline.run import Outcome, backfill, days
-from pipeline.settings import Settings, load_settings
-from pipeline.store import store_of
+from pipeline.runs.batches import backfill
+from pipeline.runs.outcome import Outcome
+from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import days
+from pipeline.settings.load import load_settings
+from pipeline.store.paths import store_of
 
 DAYS = days(date(2026, 2, 26), date(2026, 3, 3))
 BROKEN, MISSING = DAYS[2], DAYS[4]
@@ -243,7 +246,7 @@ class Breaking(ProcessPoolExecutor):
 def test_a_worker_that_dies_at_once_is_an_outcome(
     fresh: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.run.ProcessPoolExecutor", Breaking)
+    monkeypatch.setattr("pipeline.runs.batches.ProcessPoolExecutor", Breaking)
     found = [each.status for each in backfill(fresh, DAYS[:3], jobs=2)]
     assert sorted(found) == ["done", "failed", "failed"]
 
@@ -275,8 +278,8 @@ def test_workers_end_with_their_parent(fresh: Settings) -> None:
 CHILD = """
 import multiprocessing, sys, threading, time
 from pathlib import Path
-from pipeline.run import backfill
-from pipeline.settings import load_settings
+from pipeline.runs.batches import backfill
+from pipeline.settings.load import load_settings
 settings, jobs = load_settings(Path(sys.argv[1])), int(sys.argv[2])
 def tell():
     while len(multiprocessing.active_children()) < jobs:
@@ -359,7 +362,16 @@ def test_interrupted_at_any_point_and_started_again(
 
 
 def command(settings: Settings) -> list[str]:
-    words = [sys.executable, "-m", "pipeline.cli", "backfill", "--from", DAYS[0], "--to", DAYS[-1]]
+    words = [
+        sys.executable,
+        "-m",
+        "pipeline.cli.main",
+        "backfill",
+        "--from",
+        DAYS[0],
+        "--to",
+        DAYS[-1],
+    ]
     return [*words, "--config", str(settings.folder / "audit.yaml"), "--json"]
 
 
@@ -380,15 +392,15 @@ def test_ctrl_c_on_the_command_line(fresh: Settings) -> None:
 
 IN_A_QUERY = """
 import sys
-import pipeline.run
-from pipeline.batch import opened
-from pipeline.cli import main
-from pipeline.store import store_of
+import pipeline.runs.batches
+from pipeline.store.batch_files import opened
+from pipeline.cli.main import main
+from pipeline.store.paths import store_of
 def measure(settings, batch, run_id):
     with opened(settings, store_of(settings).staged(batch, run_id)) as connection:
         print("asking", flush=True)
         connection.execute("SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b")
-pipeline.run.measure_batch = measure
+pipeline.runs.batches.measure_batch = measure
 main(sys.argv[1:])
 """
 
@@ -411,5 +423,5 @@ def test_ctrl_c_within_a_query(fresh: Settings) -> None:
         # The query alone would take days.
         child.kill()
     assert child.returncode == 1
-    assert "rankaudit: interrupted" in err
+    assert "evenrank: interrupted" in err
     assert "Traceback" not in err

@@ -11,8 +11,8 @@ from slow_chance import WEIGHTS, Groups, List, divergence, every_order, pairs_wo
 
 from metrics import Counts, RankHistogram, evaluate, parse_measure
 from metrics.weights import FloatArray
-from pipeline.evidence.chance import SHUFFLES, Mix, drawn, shuffled_prefixes
-from pipeline.evidence.randomness import normal_draws
+from pipeline.scores.evidence.chance import SHUFFLES, Mix, drawn, shuffled_prefixes
+from pipeline.scores.evidence.randomness import normal_draws
 
 SMALL: dict[str, Sequence[List]] = {
     "two groups": [tuple("aab"), tuple("abbbb"), tuple("ba"), tuple("aabbab")],
@@ -232,7 +232,7 @@ def test_shuffles_do_not_depend_on_how_many_are_held_at_once(
 ) -> None:
     rows = np.tile([[300, 200]], (4, 1))
     mean = shuffled_prefixes(rows, 1).own.sum(axis=2).mean()
-    monkeypatch.setattr("pipeline.evidence.chance._CHUNK", 1)
+    monkeypatch.setattr("pipeline.scores.evidence.chance._CHUNK", 1)
     apart = shuffled_prefixes(rows, 1).own.sum(axis=2)
     assert apart.mean() == pytest.approx(mean, rel=0.1)
     # Each list has its own orders.

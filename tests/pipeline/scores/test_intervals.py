@@ -10,7 +10,7 @@ from logs import Found, Rows, again, scored_file
 from scipy import stats
 from slow_resampling import random_log
 
-from pipeline.evidence.intervals import LEAST_DEFINED, intervals
+from pipeline.scores.evidence.intervals import LEAST_DEFINED, intervals
 
 NORMAL = NormalDist()
 MANY = 10**9

@@ -12,10 +12,10 @@ from places import ROOT
 from scipy import stats
 from slow_resampling import bucket_of
 
-from pipeline.buckets import BucketTotals
-from pipeline.evidence.randomness import poisson_weights
-from pipeline.evidence.resampling import exact_product
-from schemas.tables import BUCKETS
+from pipeline.counts.bucket_sums import BucketTotals
+from pipeline.scores.evidence.randomness import poisson_weights
+from pipeline.scores.evidence.resampling import exact_product
+from schemas.counts import BUCKETS
 
 
 def added(numbers: Any, cuts: int, order: Any) -> dict[Any, Any]:
@@ -41,7 +41,7 @@ def test_sums_by_bucket_are_exact_in_any_order_and_chunks(
     )
     found = added(numbers, 1, np.arange(count))
     for waiting in (50_000, 10):
-        monkeypatch.setattr("pipeline.buckets._WAITING", waiting)
+        monkeypatch.setattr("pipeline.counts.bucket_sums._WAITING", waiting)
         for cuts in (7, 200):
             assert added(numbers, cuts, rng.permutation(count)) == found
     # The key that no number has, has no sums.
@@ -129,9 +129,9 @@ def test_products_are_exact(kind: str) -> None:
 
 PRODUCT = """
 import hashlib, numpy as np
-from pipeline.buckets import BucketTotals
-from pipeline.evidence.randomness import poisson_weights
-from pipeline.evidence.resampling import exact_product
+from pipeline.counts.bucket_sums import BucketTotals
+from pipeline.scores.evidence.randomness import poisson_weights
+from pipeline.scores.evidence.resampling import exact_product
 rng = np.random.default_rng(3)
 sums = rng.random((4096, 70)) * 10.0 ** rng.uniform(-9, 9, 70)
 print(hashlib.sha256(exact_product(poisson_weights(1, 400, 4096), sums).tobytes()).hexdigest())

@@ -22,8 +22,8 @@ from slow_resampling import (
 
 from metrics import METRICS, PREFIX_UNIT, UNIT, asked, parse_measure
 from metrics.asked import total_of
-from pipeline.evidence.randomness import poisson_weights
-from schemas.tables import BUCKETS
+from pipeline.scores.evidence.randomness import poisson_weights
+from schemas.counts import BUCKETS
 
 MEASURES = list(every_measure(p=0.3, decay=0.9, k=3, metrics=METRICS))
 LABELS = [measure.label for measure in MEASURES]
@@ -124,7 +124,7 @@ def test_the_batch_itself_is_the_resample_in_which_all_count_once(
     batch: tuple[Batch, Rows], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once = np.ones((1, BUCKETS))
-    monkeypatch.setattr("pipeline.evidence.resampling.poisson_weights", lambda *_: once)
+    monkeypatch.setattr("pipeline.scores.evidence.resampling.poisson_weights", lambda *_: once)
     made, _ = batch
     for each, fast in made.resampled():
         for score, numbers in zip(each.evaluation.scores, fast.scores, strict=True):

@@ -21,13 +21,15 @@ from logs import (
 )
 
 from metrics import UNIT
-from pipeline.batch import now
+from pipeline.counts.stored_counts import StoredCounts
 from pipeline.errors import AuditError
-from pipeline.history import manifest, open_history
-from pipeline.run import run_batch
-from pipeline.scoring import RunStamp, StoredCounts, rows_of, scored
-from pipeline.settings import Settings
-from schemas.tables import BUCKETS, ITEM_STATS
+from pipeline.history.manifest import manifest
+from pipeline.history.opening import open_history
+from pipeline.runs.batches import run_batch
+from pipeline.scores.scoring import RunStamp, rows_of, scored
+from pipeline.settings.audit import Settings
+from pipeline.store.tables import now
+from schemas.counts import BUCKETS, ITEM_STATS
 
 FIRST = [measure.label for measure in every_measure(p=0.1, decay=0.75, k=5)]
 OTHER = [measure.label for measure in every_measure(p=0.45, decay=0.01, k=3)]
@@ -318,7 +320,7 @@ def test_sums_of_other_code_are_not_taken_for_those_of_this(
     here = settings(tmp_path, ["EXP", "nDCG@5"])
     deliver_day(here)
     run_batch(here, DAY)
-    monkeypatch.setattr("pipeline.list_measures.code_version", lambda: "0.0.0+other")
+    monkeypatch.setattr("pipeline.counts.list_stats.code_version", lambda: "0.0.0+other")
     assert run_batch(here, DAY, from_counts=True).status == "done"
     assert stored(here).score("nDCG@5", None)["reason"] == "not_counted"
     assert stored(here).score("EXP.MinMaxRatio")["value"] > 0

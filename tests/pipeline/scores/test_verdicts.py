@@ -7,10 +7,11 @@ import pytest
 from logs import Found, Rows, scored_file
 
 from metrics import Reason, Score, parse_score
-from pipeline.evidence import Doubt
-from pipeline.settings import Settings, settings_from
-from pipeline.verdicts import Basis, Cause, Verdict, verdict_on
-from schemas.tables import STATUSES
+from pipeline.scores.evidence.doubt import Doubt
+from pipeline.scores.verdicts import Basis, Cause, Verdict, verdict_on
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import settings_from
+from schemas.scores import STATUSES
 
 LOW, HIGH, OF_RELEVANCE = "EXP.MinMaxRatio", "EXP.MaxMinDiff", "EXPU.MinMaxRatio"
 ENOUGH = Basis("a", lists=100, queries=100, appearances=1000, relevant=100)

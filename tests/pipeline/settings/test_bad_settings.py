@@ -5,10 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command import rankaudit
+from command import evenrank
 
 from pipeline.errors import SettingsError
-from pipeline.settings import Settings, load_settings, settings_from
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings, settings_from
 
 GOOD = "attributes: [gender]\n"
 LAUGHS = "a: &a [x, x, x]\n" + "".join(
@@ -99,9 +100,9 @@ def test_memory_that_cannot_be(tmp_path: Path, memory: str) -> None:
     log.write_text("list_id,item_id,rank,gender\na,x,1,F\na,y,2,M\n")
     config = tmp_path / "audit.yaml"
     config.write_text(GOOD + f"memory_limit: {memory}\n")
-    result = rankaudit("check", log, "--config", config)
+    result = evenrank("check", log, "--config", config)
     assert result.exit_code == 1
-    assert result.stderr.startswith("rankaudit: memory_limit: ")
+    assert result.stderr.startswith("evenrank: memory_limit: ")
 
 
 def _folder(path: Path) -> None:
@@ -129,7 +130,7 @@ def test_what_is_no_settings_file(
     monkeypatch.setitem(os.environ, "SECRET_OF_A_TEST", "wormwood")
     config = tmp_path / "settings.yaml"
     make(config)
-    result = rankaudit("run", "--batch", "2026-01-05", "--config", config)
+    result = evenrank("run", "--batch", "2026-01-05", "--config", config)
     assert result.exit_code == 2
     assert words in result.stderr
     assert "wormwood" not in result.output

@@ -10,7 +10,9 @@ from logs import TEN
 from places import ROOT
 
 from pipeline.errors import SettingsError
-from pipeline.settings import Settings, check_batch_key, load_settings, settings_from
+from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import check_batch_key
+from pipeline.settings.load import load_settings, settings_from
 
 RATIO = "EXP.MinMaxRatio"
 

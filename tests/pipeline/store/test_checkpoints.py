@@ -9,9 +9,9 @@ import duckdb
 import pytest
 from stores import audit, read
 
-from pipeline.durable import checkpoint, mend, undo_of
 from pipeline.errors import AuditError
-from pipeline.store import attach, working
+from pipeline.store.checkpoints import checkpoint, mend, undo_of
+from pipeline.store.sessions import attach, working
 
 HEADERS, BLOCK = 3 * 4096, 262144
 NAME = "data"
@@ -121,7 +121,7 @@ def test_without_room_nothing_is_written_over(path: Path, monkeypatch: pytest.Mo
         raise OSError(28, "No space left on device")
 
     with attached(path) as connection:
-        monkeypatch.setattr("pipeline.durable.os.write", full)
+        monkeypatch.setattr("pipeline.store.checkpoints.os.write", full)
         with pytest.raises(AuditError, match=r"data\.duckdb\.undo: .*No space left on device"):
             checkpoint(connection, NAME)
     assert path.read_bytes() == before

@@ -8,7 +8,9 @@ import pytest
 from stores import DAY, audit, deliver, in_batch, in_history, random_lists
 
 from pipeline.errors import AuditError, SettingsError
-from pipeline.memory import (
+from pipeline.runs.batches import run_batch
+from pipeline.settings.audit import Settings
+from pipeline.store.memory import (
     LEAST_BYTES,
     OutOfMemory,
     limit_memory,
@@ -17,9 +19,8 @@ from pipeline.memory import (
     watch_memory,
     within_memory,
 )
-from pipeline.run import run_batch
-from pipeline.settings import Settings
-from pipeline.store import session, spill_of, store_of, working
+from pipeline.store.paths import spill_of, store_of
+from pipeline.store.sessions import session, working
 
 MANY_TEXTS = "CREATE TEMP TABLE t AS SELECT range, hash(range)::VARCHAR FROM range(5_000_000)"
 """Some hundred megabytes of them."""
@@ -150,7 +151,7 @@ def test_each_step_keeps_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     settings = audit(tmp_path, metrics=["EXP"])
     deliver(tmp_path, random_lists(1))
     found = iter([500, None, 300])
-    monkeypatch.setattr("pipeline.batch.peak_memory", lambda: next(found))
+    monkeypatch.setattr("pipeline.runs.steps.peak_memory", lambda: next(found))
     run_batch(settings, DAY)
     assert in_batch(settings, "SELECT peak_memory FROM batch_info") == [{"peak_memory": 500}]
 

@@ -16,7 +16,8 @@ import pytest
 from biased_logs import GROUPS, START, contents, frame
 
 from pipeline import score
-from pipeline.synthetic.biased import BiasedRankings, generate_biased
+from pipeline.synthetic.biased import BiasedRankings
+from pipeline.synthetic.biased_period import generate_biased
 
 # -- what a list is made of
 

@@ -8,14 +8,15 @@ import pyarrow.parquet
 import pytest
 from biased_logs import START, contents
 from click.testing import Result
-from command import rankaudit
+from command import evenrank
 
-from pipeline.synthetic.biased import BiasedIncidents, BiasedRankings, generate_biased
+from pipeline.synthetic.biased import BiasedIncidents, BiasedRankings
+from pipeline.synthetic.biased_period import generate_biased
 
 
 def said(out: Path, *more: object, days: int = 1, lists: int = 50) -> Result:
     period = ("--start", START, "--days", days, "--lists", lists)
-    return rankaudit("generate", "--out", out, *period, *more)
+    return evenrank("generate", "--out", out, *period, *more)
 
 
 FM = ("--group", "F=0.4", "--group", "M=0.6")
@@ -67,11 +68,11 @@ def test_what_the_command_writes_can_be_audited(tmp_path: Path) -> None:
     config = tmp_path / "audit.yaml"
     config.write_text("items: items.parquet\nattributes: [group]\nslices: [market]\n")
     for day in (START, broken):
-        result = rankaudit("run", "--batch", day, "--config", config)
+        result = evenrank("run", "--batch", day, "--config", config)
         assert result.exit_code == 0, result.output
         assert ("rejected" in result.output) == (day == broken)
     files = sorted((tmp_path / "logs" / START.isoformat()).iterdir())
-    result = rankaudit("score", *files, "--items", tmp_path / "items.parquet", "--metric", "EXP")
+    result = evenrank("score", *files, "--items", tmp_path / "items.parquet", "--metric", "EXP")
     assert result.exit_code == 0
     assert "200 lists, 4,000 rows" in result.stdout
 

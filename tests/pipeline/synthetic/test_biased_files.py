@@ -10,8 +10,9 @@ import pyarrow.parquet
 import pytest
 from biased_logs import GROUPS, START, contents, exposures, frame
 
-from pipeline.synthetic import days as biased_day
-from pipeline.synthetic.biased import BiasedIncidents, BiasedRankings, generate_biased
+from pipeline.synthetic import biased_days as biased_day
+from pipeline.synthetic.biased import BiasedIncidents, BiasedRankings
+from pipeline.synthetic.biased_period import generate_biased
 from pipeline.synthetic.files import CannotGenerate
 from pipeline.synthetic.marketplace import Incidents, generate
 

@@ -10,7 +10,7 @@ import pytest
 from biased_logs import GROUPS, exposures, frame
 
 from pipeline.synthetic.biased import BiasedRankings
-from pipeline.synthetic.orders import apportioned, drawn_groups, mixes
+from pipeline.synthetic.biased_orders import apportioned, drawn_groups, mixes
 
 
 def test_items_are_shared_out_by_largest_remainders() -> None:

@@ -4,18 +4,27 @@ import io
 from pathlib import Path
 
 import pytest
-from command import rankaudit
+from command import evenrank
 from histories import NIGHTS, Given, fill, gap, group, put, score, small_audit, write
 from rich.console import Console
 from stores import write_settings
 
-from pipeline.alerts import mark
-from pipeline.course_lines import print_course, print_trends, print_watched
-from pipeline.courses import batches_of, courses, last_month, limit_text, month_before, watched
 from pipeline.errors import NoData
-from pipeline.history import labelled
-from pipeline.settings import Settings, Threshold, load_settings
-from pipeline.summary import WIDTH
+from pipeline.history.queries import labelled
+from pipeline.history.series import (
+    batches_of,
+    courses,
+    last_month,
+    limit_text,
+    month_before,
+    watched,
+)
+from pipeline.monitoring.alerts import mark
+from pipeline.settings.audit import Settings
+from pipeline.settings.load import load_settings
+from pipeline.settings.sections import Threshold
+from pipeline.terminal.printing import WIDTH
+from pipeline.terminal.series import print_course, print_trends, print_watched
 
 LIMITS = "thresholds: {EXP.MinMaxRatio: {min: 0.8}}\nslices: [device]\nmetrics: [EXP]\n"
 
@@ -220,21 +229,21 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_history_shows_trends(config: Path) -> None:
-    result = rankaudit("history", "--trend", "--config", config)
+    result = evenrank("history", "--trend", "--config", config)
     assert "gender  EXP.MinMaxRatio  ███████████▁  0.500  ! breach" in result.stdout
-    from_ = rankaudit("history", "--trend", "--from", NIGHTS[9], "--config", config)
+    from_ = evenrank("history", "--trend", "--from", NIGHTS[9], "--config", config)
     assert f"Whole batches, {NIGHTS[9]} to {NIGHTS[11]}" in from_.stdout
-    none = rankaudit("history", "--trend", "--status", "ok", "--config", config)
+    none = evenrank("history", "--trend", "--status", "ok", "--config", config)
     assert (none.exit_code, none.stdout) == (4, "")
 
 
 def test_history_of_one_score_has_a_chart_above_the_table(config: Path) -> None:
     words = ("history", "--metric", "EXP.MinMaxRatio", "--config", config)
-    lines = rankaudit(*words).stdout.splitlines()
+    lines = evenrank(*words).stdout.splitlines()
     assert lines[0] == f"Whole batches, {NIGHTS[0]} to {NIGHTS[11]}"
     assert [line.rstrip() for line in lines][-1].startswith(f"{NIGHTS[11]}  0.500  ! breach")
     # Of a choice of batches, those in between are no gaps.
-    some = rankaudit(*words, "--status", "ok").stdout
+    some = evenrank(*words, "--status", "ok").stdout
     assert "█" not in some
     assert "+ ok" in some
 
@@ -243,13 +252,13 @@ def test_history_of_one_score_has_a_chart_above_the_table(config: Path) -> None:
     "more", [("--batch", NIGHTS[1]), ("--json",), ("--format", "csv"), ("--out", "x.csv")]
 )
 def test_trends_are_for_reading(config: Path, more: tuple[str, ...]) -> None:
-    result = rankaudit("history", "--trend", *more, "--config", config)
+    result = evenrank("history", "--trend", *more, "--config", config)
     assert result.exit_code == 2
     assert "--from and --to" in result.stderr
 
 
 def test_trends_before_the_first_run(tmp_path: Path) -> None:
     file = write_settings(tmp_path)
-    result = rankaudit("history", "--trend", "--config", file)
+    result = evenrank("history", "--trend", "--config", file)
     assert result.exit_code == 4
     assert not (tmp_path / "store").exists()

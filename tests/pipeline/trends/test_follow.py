@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.settings import Trends
+from pipeline.settings.sections import Trends
 from pipeline.trends import CAP, CHARTS, Followed, cusum_tail, follow, follow_all
 
 SMALL = Trends(window=16, least=5, weekday_weeks=2)
