@@ -28,7 +28,7 @@ FIND_PYTHON = for found in $(PYTHON) python3.13 python3.12 python3.11 python3 py
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help audit test check dev docs bench crashes lock readers airflow airflow-demo audit-deps sbom clean clean-data
+.PHONY: help audit test test-all check dev docs bench crashes lock readers airflow airflow-demo audit-deps sbom clean clean-data
 
 help: ## Show this list
 	@echo 'make TARGET'
@@ -37,8 +37,11 @@ help: ## Show this list
 audit: $(VENV)/.ready ## Audit every batch, of demo logs at first; of your own with CONFIG=my/audit.yaml
 	@$(PY) -m assets.audit $(if $(CONFIG),--config '$(CONFIG)')
 
-test: $(VENV)/.ready ## Run the tests; ARGS='-k name' chooses some
-	@$(PY) -m pytest -n auto $(ARGS)
+test: $(VENV)/.ready ## Run the tests that are soon done; ARGS='-k name' chooses some
+	@$(PY) -m pytest -n auto --dist loadfile -m 'not slow and not harm and not project' $(ARGS)
+
+test-all: $(VENV)/.ready ## Run every test on all of its cases: 20 minutes or so
+	@$(PY) -m pytest -n auto --dist loadfile --full $(ARGS)
 
 check: $(VENV)/.ready ## Lint, formatting, types and import contracts
 	@$(PY) -m ruff check .

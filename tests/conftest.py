@@ -15,21 +15,25 @@ from typing import Any, ClassVar
 
 import cases
 import pytest
-from damaged import small_audit
-from hypothesis import HealthCheck, Phase, settings
+from damaged import small_audit, small_settings
+from hypothesis import HealthCheck, Phase
+from hypothesis import settings as profiles
+from stores import copied
+from workers import made_once
 
 from pipeline.settings.audit import Settings
+from pipeline.store.paths import Store, store_of
 
-settings.register_profile(
+profiles.register_profile(
     "steady",
     deadline=None,
     derandomize=True,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.register_profile(
+profiles.register_profile(
     "explore",
-    settings.get_profile("steady"),
+    profiles.get_profile("steady"),
     derandomize=False,
     phases=tuple(Phase),
     print_blob=True,
@@ -38,7 +42,7 @@ settings.register_profile(
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+profiles.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 HERE = Path(__file__).parent
 MARKED_BY_FOLDER = ("harm", "project")
@@ -134,4 +138,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def small_store(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """An audit of a few days with everything that a store can hold; tests copy it."""
-    return small_audit(tmp_path_factory.mktemp("small"))
+    folder = made_once(tmp_path_factory.getbasetemp(), "small", small_audit)
+    return copied(small_settings(folder), tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="session")
+def whole(small_store: Settings) -> Settings:
+    """What the tests of a module read, and change copies of; many modules have one of their own."""
+    return small_store
+
+
+@pytest.fixture
+def settings(whole: Settings, tmp_path: Path) -> Settings:
+    """A copy of the audit, for a test to change."""
+    return copied(whole, tmp_path)
+
+
+@pytest.fixture
+def store(settings: Settings) -> Store:
+    """The store of that copy."""
+    return store_of(settings)

@@ -331,6 +331,7 @@ def test_graded_relevance_is_told_and_not_a_pass(
     assert not any("ERBR" in name for name in metadata(result)["ERBR", DAY])
 
 
+@pytest.mark.slow
 def test_a_range_finishes_the_days_it_can(
     audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -562,6 +563,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.slow
 def test_headless_audit(
     audit: Callable[..., Path], tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

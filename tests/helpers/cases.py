@@ -27,14 +27,20 @@ def examples(number: int, *, few: int) -> settings:
 
 
 def some(cases: Sequence[Case], *, few: int) -> Sequence[Case]:
-    """All of ``cases``, or ``few`` of them in equal steps, the first and the last among them."""
-    assert 2 <= few < len(cases)
+    """All of ``cases``, or ``few`` of them in equal steps up to the last, from the first if two."""
+    assert 1 <= few < len(cases)
     if _Extent.full:
         return cases
-    return [cases[at * (len(cases) - 1) // (few - 1)] for at in range(few)]
+    last = len(cases) - 1
+    return [cases[last - at * last // max(few - 1, 1)] for at in reversed(range(few))]
 
 
 def number(full: int, *, few: int) -> int:
     """``full``, or ``few``: of rounds, seeds or draws."""
     assert few < full
     return full if _Extent.full else few
+
+
+def everything() -> bool:
+    """Whether all cases are tried."""
+    return _Extent.full

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -30,9 +29,13 @@ TIMES = {"replaced_at", "assessed_at", "started_at", "finished_at", "peak_memory
 Rows = list[dict[str, Any]]
 
 
+def small_settings(folder: Path, **more: Any) -> Settings:
+    return audit(folder, **{**SAID, **more})
+
+
 def small_audit(folder: Path, **more: Any) -> Settings:
     """Three days, the second computed twice; a refused delivery, an alert and a release."""
-    settings = audit(folder, **{**SAID, **more})
+    settings = small_settings(folder, **more)
     for seed, day in enumerate(DAYS, 1):
         deliver(folder, random_lists(seed, 8), batch=day)
         assert run_batch(settings, day).status == "done"
@@ -44,12 +47,6 @@ def small_audit(folder: Path, **more: Any) -> Settings:
     mark(settings, DAYS[1], "model v2")
     publish(settings)
     return settings
-
-
-def copied(settings: Settings, folder: Path) -> Settings:
-    """The same audit in another folder."""
-    shutil.copytree(settings.folder, folder, dirs_exist_ok=True)
-    return settings.model_copy(update={"folder": folder})
 
 
 def change(path: Path, *statements: str) -> None:

@@ -3,8 +3,6 @@
 By hand, ``python tests/helpers/pages.py NAME FOLDER`` writes one with its ``audit.yaml``.
 """
 
-import fcntl
-import os
 import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
@@ -14,6 +12,7 @@ from typing import Any
 import yaml
 from logs import write
 from stores import LENIENT, Rows, deliver, random_lists, ranking
+from workers import made_once
 from years import fill_years, years_lists
 
 from pipeline.monitoring.alerts import mark
@@ -240,19 +239,8 @@ STORES: dict[str, Build] = {
 
 
 def shared(base: Path, name: str, finish: Callable[[Settings], object]) -> Settings:
-    """The store ``name``, made and finished by whichever worker of a test run comes first.
-
-    ``base`` is the worker's own folder for tests.
-    """
-    root = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder = root / "pages" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    done = folder.with_suffix(".done")
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            finish(STORES[name](folder))
-            done.touch()
+    """The store ``name``, made and finished once for all workers of a test run."""
+    folder = made_once(base, name, lambda folder: finish(STORES[name](folder)))
     return load_settings(folder / "audit.yaml")
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import random
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,12 @@ def audit(folder: Path, **said: Any) -> Settings:
         },
         folder=folder,
     )
+
+
+def copied(settings: Settings, folder: Path) -> Settings:
+    """The same audit in another folder."""
+    shutil.copytree(settings.folder, folder, dirs_exist_ok=True)
+    return settings.model_copy(update={"folder": folder})
 
 
 def write_settings(folder: Path, text: str = "attributes: [gender]\n") -> Path:

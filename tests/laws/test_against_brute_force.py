@@ -10,7 +10,8 @@ from typing import Any
 import brute_force as brute
 import pytest
 from brute_force import Number, Undefined
-from hypothesis import event, given, settings
+from cases import examples
+from hypothesis import event, given
 from hypothesis import strategies as st
 from logs import Found, Row, Rows, every_measure, scored, scored_file
 
@@ -270,7 +271,7 @@ def check(found: Found, log: Log, wanted: list[Measure]) -> None:
 
 
 @pytest.mark.parametrize("relevance", ["binary", "graded", "zero", "holes", "none"])
-@settings(max_examples=8)
+@examples(8, few=2)
 @given(st.data(), st.sampled_from(EXTREMES), st.sampled_from(EXTREMES), st.integers(1, 12))
 def test_random_logs(relevance: str, data: st.DataObject, p: float, decay: float, k: int) -> None:
     log, wanted = data.draw(logs(relevance)), list(every_measure(p, decay, k))

@@ -13,7 +13,8 @@ import slow_comparison
 import slow_list_native
 import slow_quality
 import slow_top_k
-from hypothesis import given, settings
+from cases import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from logs import Found, Row, Rows, every_measure, scored_file
 
@@ -202,7 +203,7 @@ def of_family(family: Family) -> list[Metric]:
 
 @pytest.mark.parametrize("holes", [False, True], ids=["whole", "holes"])
 @pytest.mark.parametrize("family", [*SLOW], ids=lambda family: family.name)
-@settings(max_examples=8)
+@examples(8, few=2)
 @given(st.data(), st.sampled_from([1, 2, 5]), st.sampled_from([0.3, 0.9]))
 def test_random_logs(
     family: Family, holes: bool, data: st.DataObject, k: int, weight: float

@@ -10,13 +10,14 @@ from math import isclose, log2
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from cases import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from logs import TEN, Found, Row, Rows, again, every_measure, same, scored_file
 
 from metrics import AGGREGATIONS, METRICS, parse_measures, parse_score
 
-FEW = settings(max_examples=6)
+FEW = examples(6, few=2)
 K = 3
 TARGET = {"a": 0.5, "b": 0.25, "d": 0.25}
 LABELS = [measure.label for measure in every_measure(p=0.3, decay=0.6, k=K, metrics=METRICS)]

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import slow_quality
+from cases import examples
 from counted import evaluated
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from quality_lists import LABELS, OF_RELEVANCE, near, of, shown
 from rankings import Row, batch_value, per_list, rankings
@@ -51,7 +52,7 @@ def batches(draw: st.DrawFn) -> list[Row]:
     return rows
 
 
-@settings(max_examples=100)
+@examples(100, few=15)
 @given(rows=batches())
 def test_plain_loops_agree(rows: list[Row]) -> None:
     for label in LABELS:

@@ -4,13 +4,14 @@ import os
 import subprocess
 import sys
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow
 import pytest
+from cases import some
 from count_tables import from_files
 from logs import DAY, every_measure, same, scored, scored_files, write
 
@@ -68,7 +69,7 @@ def whole(large: Table, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
     return path, same(scored_log([path], threads=1))
 
 
-@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize("threads", some([2, 4], few=1))
 def test_threads(whole: tuple[Path, Bits], threads: int) -> None:
     path, expected = whole
     assert same(scored_log([path], threads=threads)) == expected
@@ -96,7 +97,10 @@ def small() -> tuple[Table, Bits]:
     return table, same(scored_table(table))
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl", "csv.gz", "jsonl.gz"])
+FORMATS = ["parquet", "csv", "jsonl", "csv.gz", "jsonl.gz"]
+
+
+@pytest.mark.parametrize("suffix", some(FORMATS, few=3))
 def test_formats(small: tuple[Table, Bits], tmp_path: Path, suffix: str) -> None:
     table, expected = small
     assert same(scored_log([write(table, tmp_path / f"log.{suffix}")])) == expected
@@ -126,6 +130,7 @@ def test_attributes_from_the_item_table(small: tuple[Table, Bits], tmp_path: Pat
     assert same(joined) == same(logged)
 
 
+@pytest.mark.slow
 def test_another_process(small: tuple[Table, Bits], tmp_path: Path) -> None:
     # Sets iterate in another order there.
     path = write(small[0], tmp_path / "log.parquet")
@@ -173,9 +178,10 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Table, dict[str, 
     return table, tables(tmp_path_factory.mktemp("counted"), table, threads=1)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
-@pytest.mark.parametrize("mixed", [False, True], ids=["in order", "shuffled"])
-@pytest.mark.parametrize("files", [False, True], ids=["one file", "files"])
+WAYS = list(product([1, 2, 4], [False, True], [False, True]))
+
+
+@pytest.mark.parametrize(("threads", "mixed", "files"), some(WAYS, few=4))
 def test_tables(
     counted: tuple[Table, dict[str, str]], threads: int, mixed: bool, files: bool, tmp_path: Path
 ) -> None:

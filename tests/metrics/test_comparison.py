@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import slow_comparison
 from brute_force import lists_of
+from cases import examples
 from comparison_lists import (
     CUT,
     LABELS,
@@ -293,7 +294,7 @@ def many_lists(draw: st.DrawFn, *, unjudged: bool = True) -> tuple[list[dict[str
     return rows, depths
 
 
-@settings(max_examples=60)
+@examples(60, few=10)
 @given(many_lists())
 def test_every_label_is_what_its_definition_gives(drawn: tuple[list[dict[str, Any]], Any]) -> None:
     rows, depths = drawn

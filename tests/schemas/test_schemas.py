@@ -13,7 +13,8 @@ import pandera.errors
 import pandera.pandas as pa
 import pyarrow
 import pytest
-from hypothesis import given, settings
+from cases import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from logs import DAY, Row, audit, batch_file, scored, write
 
@@ -48,7 +49,7 @@ from schemas.scores import FAIRNESS_HISTORY, SCORE_SCHEMA
 
 NUMBERS = (RANK, SCORE, RELEVANCE, CLICK, REFERENCE_RANK, POSITION, BINARY)
 TEXTS = (LIST_ID, ITEM_ID)
-FEW = settings(max_examples=15)
+FEW = examples(15, few=5)
 LARGEST = 9e15
 """Whole numbers beyond it are no longer told apart in a double."""
 
@@ -372,7 +373,7 @@ LIST_RULES = (
 )
 
 
-@settings(max_examples=40)
+@examples(40, few=8)
 @given(list_frames())
 def test_lists_are_refused_alike(frame: pd.DataFrame) -> None:
     connection = duckdb.connect()
@@ -451,7 +452,7 @@ def tidied(text: str | None) -> str:
     return kept or "unknown"
 
 
-@settings(max_examples=8)
+@examples(8, few=2)
 @given(st.lists(st.one_of(st.none(), names), min_size=1, max_size=40))
 def test_any_text_makes_a_group_that_passes_its_schema(delivered: list[str | None]) -> None:
     rows = [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from histories import NIGHTS, fill, gap, put, score
-from stores import write_settings
+from stores import copied, write_settings
 
 from pipeline.cli.main import main
 from pipeline.monitoring.assess import assess
@@ -24,15 +24,21 @@ gate: {window: 6, least: 3}
 """
 
 
-@pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """A history of fifteen nights, the last of them a breach, in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    found = load_settings(write_settings(tmp_path, SETTINGS))
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A history of fifteen nights, the last of them a breach."""
+    found = load_settings(write_settings(tmp_path_factory.mktemp("nights"), SETTINGS))
     fill(found, 14)
     put(found, NIGHTS[14], [score(0.5)])
     assess(found)
     return found
+
+
+@pytest.fixture
+def settings(whole: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A copy of that audit in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    return copied(whole, tmp_path)
 
 
 def evenrank(*arguments: str, code: int = 0) -> Result:

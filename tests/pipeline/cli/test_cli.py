@@ -85,6 +85,7 @@ def test_every_command_has_help(name: str) -> None:
     assert "Usage:" in result.stdout
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom pipeline.cli.main import main\n"
@@ -97,6 +98,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert heavy & set(eval(found.stderr)) == set()
 
 
+@pytest.mark.slow
 def test_help_answers_at_once() -> None:
     def seconds() -> float:
         start = time.perf_counter()
@@ -107,6 +109,7 @@ def test_help_answers_at_once() -> None:
     assert min(seconds() for _ in range(3)) < 1.0
 
 
+@pytest.mark.slow
 def test_no_command_imports_dagster(own: Path, tmp_path: Path) -> None:
     log = write_csv(tmp_path / "log.csv", random_lists(9))
     commands = [
@@ -242,6 +245,7 @@ def test_no_data_ends_with_4(own: Path) -> None:
     assert last_line(result)["status"] == "no_data"
 
 
+@pytest.mark.slow
 def test_a_breach_ends_with_5_only_where_asked(own: Path) -> None:
     assert evenrank("run", "--batch", DAYS[0], config=own).exit_code == 0
     result = evenrank("run", "--batch", DAYS[0], "--fail-on", "breach", config=own)
@@ -252,6 +256,7 @@ def test_a_breach_ends_with_5_only_where_asked(own: Path) -> None:
     assert evenrank(*command, config=own).exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -278,12 +283,14 @@ def test_a_store_in_use_ends_with_75(own: Path, words: tuple[str, ...]) -> None:
     assert list(staged.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_store_in_use_is_one_json_document(own: Path) -> None:
     with held(store_of(audit(own.parent)).history):
         result = evenrank("run", "--batch", DAYS[0], "--json", config=own)
     assert last_line(result)["exit_code"] == 75
 
 
+@pytest.mark.slow
 def test_a_run_waits_for_the_store(own: Path) -> None:
     own.write_text(own.read_text().replace("busy_seconds: 0", "busy_seconds: 60"))
     with held(store_of(audit(own.parent)).history) as holder:

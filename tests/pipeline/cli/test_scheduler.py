@@ -69,18 +69,6 @@ def own(template: Path, tmp_path: Path) -> Path:
     return tmp_path / "own" / "audit.yaml"
 
 
-@pytest.fixture(autouse=True)
-def no_page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new page is written only where a test looks at it: it takes longer than the rest."""
-    if "with_page" not in request.fixturenames:
-        monkeypatch.setattr("pipeline.runs.finish.renew_report", lambda *_: None)
-
-
-@pytest.fixture
-def with_page() -> None:
-    """Asks for the page."""
-
-
 def batches(*days: str) -> list[str]:
     return [word for day in days for word in ("--batch", day)]
 
@@ -103,6 +91,7 @@ def summarised(config: Path, *words: object) -> tuple[Result, dict[str, Any]]:
 # -- several batches at once
 
 
+@pytest.mark.slow
 def test_several_batches_are_published_once_at_the_end(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +115,7 @@ def test_several_batches_are_published_once_at_the_end(
     ]
 
 
+@pytest.mark.slow
 def test_several_batches_come_to_what_a_backfill_comes_to(own: Path, tmp_path: Path) -> None:
     other = shutil.copytree(own.parent, tmp_path / "other")
     assert evenrank("run", *batches(NEXT, LAST), "-q", "-c", own).exit_code == 0
@@ -197,6 +187,7 @@ def test_a_backfill_may_require_data(own: Path) -> None:
     assert manifest(own) == DONE | {NO_LOG: "no_data"}
 
 
+@pytest.mark.slow
 def test_data_that_came_late_is_found(own: Path) -> None:
     words = ("run", *batches(NO_LOG), "--require-data", "-q", "-c", own)
     assert evenrank(*words).exit_code == 1
@@ -289,6 +280,7 @@ def test_the_summary_of_other_ends(
             assert found[name] == value
 
 
+@pytest.mark.slow
 def test_the_summary_of_a_store_in_use(own: Path) -> None:
     with held(store_of(audit(own.parent)).history) as holder:
         result, said = summarised(own, "run", *batches(FIRST, SECOND))
@@ -573,6 +565,7 @@ def terminated(child: subprocess.Popen[str], config: Path) -> dict[str, Any]:
     return said
 
 
+@pytest.mark.slow
 def test_sigterm_while_a_batch_is_computed(own: Path) -> None:
     """The batch keeps its scores, and the next run computes it as if nothing had been."""
     own.write_text(own.read_text().replace("resamples: 0", "resamples: 2000"))
@@ -608,6 +601,7 @@ main(words)
 """
 
 
+@pytest.mark.slow
 def test_sigterm_within_a_query_of_a_later_batch(own: Path) -> None:
     """What is finished is kept, published and in the summary."""
     words = (LAST, "run", *batches(NEXT, LAST))
@@ -643,6 +637,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_sigterm_ends_workers_too(own: Path) -> None:
     (own.parent / "endless.py").write_text(ENDLESS)
     words = (str(own.parent), "backfill", "--from", NEXT, "--to", LAST, "--jobs", "2")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from damaged import change, contents, copied
+from damaged import change, contents
 from stores import DAY, audit, deliver, in_history, random_lists
 
 import pipeline.history.commits
@@ -35,16 +35,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     deliver(settings.folder, random_lists(2, 6), batch=NEXT)
     mark(settings, DAY, "model v2")
     return settings
-
-
-@pytest.fixture
-def settings(whole: Settings, tmp_path: Path) -> Settings:
-    return copied(whole, tmp_path)
-
-
-@pytest.fixture
-def store(settings: Settings) -> Store:
-    return store_of(settings)
 
 
 def events(store: Store) -> list[str]:

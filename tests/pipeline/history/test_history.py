@@ -1,7 +1,6 @@
 """The history: one current row per score, what it replaced, and who computed it."""
 
 import re
-import shutil
 from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -46,20 +45,13 @@ KEY = ", ".join(f'"{name}"' for name in FAIRNESS_HISTORY.key)
 
 
 @pytest.fixture(scope="module")
-def run_once(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of an audit whose day has been run once."""
     folder = tmp_path_factory.mktemp("once")
     found = audit(folder, slices=["device"], metrics=["EXP", "ARP", "NDKL", "IAA"])
     deliver(folder, random_lists(1))
     assert run_batch(found, DAY).revision == 1
     return found
-
-
-@pytest.fixture
-def settings(run_once: Settings, tmp_path: Path) -> Settings:
-    """A copy of that audit for a test to change."""
-    shutil.copytree(run_once.folder, tmp_path, dirs_exist_ok=True)
-    return run_once.model_copy(update={"folder": tmp_path})
 
 
 def changed(settings: Settings, **said: Any) -> Settings:
@@ -297,6 +289,7 @@ def test_other_code_makes_a_new_revision(
     assert (old, new) == ([{"code_version": code_version()}], [{"code_version": "0.1.1+00000000"}])
 
 
+@pytest.mark.slow
 def test_what_was_replaced_is_kept(settings: Settings) -> None:
     before = {table.name: in_history(settings, f"FROM {table.name}") for table in HISTORY}
     deliver(settings.folder, random_lists(2))
@@ -397,6 +390,7 @@ def fail_at(number: int) -> Any:
     return now
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
 def test_an_error_while_merging_leaves_the_old_rows(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, number: int
@@ -418,6 +412,7 @@ def test_an_error_while_merging_leaves_the_old_rows(
     assert rows == [{"revision": 1}]
 
 
+@pytest.mark.slow
 def test_an_error_of_duckdb_while_merging_leaves_the_old_rows(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

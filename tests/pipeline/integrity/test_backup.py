@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import pytest
 from command import evenrank
-from damaged import DAYS, change, contents, copied, every_byte
-from stores import deliver, random_lists, write_settings
+from damaged import DAYS, change, contents, every_byte
+from stores import copied, deliver, random_lists, write_settings
 
 import pipeline.integrity.backup
 from pipeline.errors import AuditError, NoData, SettingsError, StoreBusy, StoreDamaged
@@ -22,7 +22,7 @@ from pipeline.integrity.verify import verify
 from pipeline.publish.copy import publish
 from pipeline.runs.batches import run_batch
 from pipeline.settings.audit import Settings
-from pipeline.store.paths import Store, store_of
+from pipeline.store.paths import Store
 from schemas.history import HISTORY_TABLES, LEDGER_HEAD
 
 OTHERS = [table for table in HISTORY_TABLES if table is not LEDGER_HEAD]
@@ -34,16 +34,6 @@ def whole(small_store: Settings, tmp_path_factory: pytest.TempPathFactory) -> Se
     settings = copied(small_store, tmp_path_factory.mktemp("whole"))
     backup(settings, settings.folder / "copy")
     return settings
-
-
-@pytest.fixture
-def settings(whole: Settings, tmp_path: Path) -> Settings:
-    return copied(whole, tmp_path)
-
-
-@pytest.fixture
-def store(settings: Settings) -> Store:
-    return store_of(settings)
 
 
 @pytest.fixture
@@ -86,6 +76,7 @@ def test_the_copy_holds_what_the_store_holds(settings: Settings, store: Store) -
     assert list(copy.parent.iterdir()) == [copy]
 
 
+@pytest.mark.slow
 def test_restored_onto_nothing_it_is_the_store_again(
     settings: Settings, store: Store, copy: Path
 ) -> None:
@@ -101,6 +92,7 @@ def test_restored_onto_nothing_it_is_the_store_again(
     assert backup(settings, settings.folder / "next").files == 6
 
 
+@pytest.mark.slow
 def test_restored_onto_a_store_it_puts_that_aside(
     settings: Settings, store: Store, copy: Path
 ) -> None:
@@ -121,6 +113,7 @@ def test_restored_onto_a_store_it_puts_that_aside(
     assert fine(settings)
 
 
+@pytest.mark.slow
 def test_while_runs_go_on_every_copy_is_whole(settings: Settings, store: Store) -> None:
     settings = settings.model_copy(update={"busy_seconds": 60})
     failed: list[BaseException] = []
@@ -284,6 +277,7 @@ class Killed(Exception):
     """What stands for the end of the process."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [0, 1, 5, 6])
 def test_interrupted_it_is_done_again(
     settings: Settings, store: Store, copy: Path, monkeypatch: pytest.MonkeyPatch, left: int
@@ -323,6 +317,7 @@ def test_a_store_in_use_is_not_replaced(settings: Settings, store: Store, copy: 
     assert fine(settings)
 
 
+@pytest.mark.slow
 def test_the_commands(settings: Settings, store: Store) -> None:
     config = write_settings(
         settings.folder,

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 from command import evenrank
-from damaged import DAYS, change, contents, copied
+from damaged import DAYS, change, contents
 from stores import deliver, in_history, random_lists, write_settings
 
 import pipeline.history.commits
@@ -33,16 +33,6 @@ CURRENT = [table for table in OTHERS if table not in SUPERSEDED]
 def held(small_store: Settings) -> dict[str, Any]:
     """What the history holds before anything is done to it."""
     return contents(store_of(small_store).history, OTHERS)
-
-
-@pytest.fixture
-def settings(small_store: Settings, tmp_path: Path) -> Settings:
-    return copied(small_store, tmp_path)
-
-
-@pytest.fixture
-def store(settings: Settings) -> Store:
-    return store_of(settings)
 
 
 def again(settings: Settings) -> Rebuilt:

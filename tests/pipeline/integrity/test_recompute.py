@@ -2,11 +2,10 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 from command import evenrank
-from damaged import change, copied, every_byte, forged
+from damaged import change, every_byte, forged
 from stores import DAY, audit, deliver, random_lists, read, write_settings
 
 import pipeline.integrity.recompute
@@ -18,7 +17,7 @@ from pipeline.privacy.retention import stripped
 from pipeline.runs.batches import run_batch
 from pipeline.settings.audit import Settings
 from pipeline.store.files import file_digest
-from pipeline.store.paths import Store, store_of
+from pipeline.store.paths import Store
 
 
 @pytest.fixture(scope="module")
@@ -33,16 +32,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     deliver(folder, random_lists(1, 8))
     assert run_batch(settings, DAY).status == "done"
     return settings
-
-
-@pytest.fixture
-def settings(whole: Settings, tmp_path: Path) -> Settings:
-    return copied(whole, tmp_path)
-
-
-@pytest.fixture
-def store(settings: Settings) -> Store:
-    return store_of(settings)
 
 
 def again(settings: Settings) -> Recomputed:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from cases import some
 from command import evenrank
-from damaged import DAYS, change, copied, every_byte, forged, put_at
+from damaged import DAYS, change, every_byte, forged, put_at
 from stores import read, write_settings
 
 from pipeline.errors import StoreBusy
@@ -23,16 +24,6 @@ from schemas.history import COUNTS_OF_HISTORY
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 
 FIRST = f"batch = '{DAYS[0]}'"
-
-
-@pytest.fixture
-def settings(small_store: Settings, tmp_path: Path) -> Settings:
-    return copied(small_store, tmp_path)
-
-
-@pytest.fixture
-def store(settings: Settings) -> Store:
-    return store_of(settings)
 
 
 def problems(settings: Settings) -> str:
@@ -263,7 +254,7 @@ HARM: dict[str, tuple[Callable[[Store], object], tuple[str, ...]]] = {
 """What happens to files, and what must be said of it."""
 
 
-@pytest.mark.parametrize("name", HARM)
+@pytest.mark.parametrize("name", some(list(HARM), few=9))
 def test_harm_to_files_is_named(settings: Settings, store: Store, name: str) -> None:
     harm, said = HARM[name]
     harm(store)
@@ -274,6 +265,7 @@ def test_harm_to_files_is_named(settings: Settings, store: Store, name: str) -> 
     assert every_byte(store.root) == before
 
 
+@pytest.mark.slow
 def test_a_file_of_before_is_named(settings: Settings, store: Store, small_store: Settings) -> None:
     old = settings.folder / "old.duckdb"
     shutil.copyfile(store.batch(DAYS[0]), old)
@@ -283,6 +275,7 @@ def test_a_file_of_before_is_named(settings: Settings, store: Store, small_store
     assert f"{DAYS[0]}.duckdb: is an old one that was replaced since (line " in problems(settings)
 
 
+@pytest.mark.slow
 def test_an_older_history_and_a_newer_one_are_named(
     settings: Settings, store: Store, small_store: Settings
 ) -> None:
@@ -325,6 +318,7 @@ def test_an_entry_that_says_nothing_known_is_no_fault(settings: Settings, store:
     assert f"line {entry['line']} of the ledger says what no run has written" in problems(settings)
 
 
+@pytest.mark.slow
 def test_a_ledger_written_anew_is_told_by_a_line_noted_before(
     settings: Settings, store: Store
 ) -> None:
@@ -367,6 +361,7 @@ def config(settings: Settings) -> Path:
     )
 
 
+@pytest.mark.slow
 def test_the_command_says_all_is_well(config: Path, store: Store) -> None:
     result = evenrank("verify", "--config", config)
     assert result.exit_code == 0, result.output
@@ -380,6 +375,7 @@ def test_the_command_says_all_is_well(config: Path, store: Store) -> None:
     assert said["head"][1] == json.loads(store.ledger.read_text().splitlines()[-1])["hash"]
 
 
+@pytest.mark.slow
 def test_the_command_names_what_is_wrong(config: Path, store: Store) -> None:
     store.batch(DAYS[0]).unlink()
     result = evenrank("verify", "--quiet", "--json", "--config", config)

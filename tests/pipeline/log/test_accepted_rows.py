@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 import pytest
+from cases import some
 from hypothesis import given
 from hypothesis import strategies as st
 from stores import DAY, Rows, audit, deliver, in_batch
@@ -97,7 +98,7 @@ def all_suspect(survey: Callable[[Reading], None]) -> Callable[[Reading], None]:
     return suspicious
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", some(range(6), few=2))
 @pytest.mark.parametrize(
     "said",
     [

@@ -160,6 +160,7 @@ def _metadata(events: Sequence[dg.DagsterEvent]) -> list[dg.MetadataValue[Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_no_metadata_is_rendered(audited: tuple[Settings, list[dg.DagsterEvent]]) -> None:
     found = _metadata(audited[1])
     assert any(isinstance(value, dg.TableMetadataValue) for value in found)
@@ -173,6 +174,7 @@ def test_no_metadata_is_rendered(audited: tuple[Settings, list[dg.DagsterEvent]]
     assert HOSTILE[0] in cells
 
 
+@pytest.mark.slow
 def test_dagster_keeps_no_pickle(audited: tuple[Settings, list[dg.DagsterEvent]]) -> None:
     home = audited[0].folder / "home"
     kept = [path for path in (home / "storage").rglob("*") if path.is_file()]
@@ -206,6 +208,7 @@ def test_queries_of_alerts_are_one_statement(
             assert connection.execute(row["query"]).fetchall()
 
 
+@pytest.mark.slow
 def test_commands_show_names_and_obey_none(
     audited: tuple[Settings, list[dg.DagsterEvent]],
 ) -> None:

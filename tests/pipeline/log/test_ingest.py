@@ -554,6 +554,7 @@ def test_groups_can_be_a_closed_list(tmp_path: Path) -> None:
             checked(tmp_path, rows, groups={"gender": ["F", "M"]}, privacy={"show_values": show})
 
 
+@pytest.mark.slow
 def test_a_group_of_one_batch_alone_is_remarked_on(tmp_path: Path) -> None:
     settings = audit(tmp_path, attributes=["gender", "region", ["gender", "region"]])
     rows = ranking("a", ["F", "M"], region=["north", "south"])
@@ -875,6 +876,7 @@ HOSTILE_VALUES = (
 )
 
 
+@pytest.mark.slow
 def test_column_names_are_only_names(tmp_path: Path) -> None:
     half = len(HOSTILE_NAMES) // 2
     slices, attributes = HOSTILE_NAMES[:half], HOSTILE_NAMES[half:]

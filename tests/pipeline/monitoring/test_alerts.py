@@ -25,10 +25,10 @@ PART = Subject.about("breach", Series("device", "mobile", "gender", "EXP", "MinM
 BAD = 20
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A history of 24 nights, one of them a breach."""
-    found = small_audit(tmp_path)
+    found = small_audit(tmp_path_factory.mktemp("nights"))
     fill(found, 24, {BAD: 0.5})
     assess(found)
     return found

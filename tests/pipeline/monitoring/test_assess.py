@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import everything, number
 from histories import (
     NIGHTS,
     alerts_of,
@@ -53,10 +54,10 @@ def filled(folder: Path, batches: Sequence[str] = FEW, **said: Any) -> Settings:
     return settings
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """An assessed history of sixteen nights."""
-    found = filled(tmp_path / "nights")
+    found = filled(tmp_path_factory.mktemp("nights"))
     assess(found)
     return found
 
@@ -75,24 +76,33 @@ def of_kind(settings: Settings, kind: str) -> list[Any]:
 # -- a function of the history
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_order_of_merging_does_not_matter(
-    settings: Settings, tmp_path: Path, seed: int
-) -> None:
-    shuffled = random.Random(seed).sample(FEW, len(FEW))
+SOME = FEW if everything() else FEW[5:12]
+
+
+@pytest.fixture(scope="module")
+def at_once(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Some nights, assessed in one go."""
+    found = filled(tmp_path_factory.mktemp("at once"), SOME)
+    assess(found)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(number(3, few=1)))
+def test_the_order_of_merging_does_not_matter(at_once: Settings, tmp_path: Path, seed: int) -> None:
+    shuffled = random.Random(seed).sample(SOME, len(SOME))
     other = small_audit(tmp_path / "other")
     for batch in shuffled:
         night(other, batch)
         assess(other, [batch])
-    assert assessments(other) == assessments(settings)
+    assert assessments(other) == assessments(at_once)
 
 
-def test_night_by_night_is_all_at_once(settings: Settings, tmp_path: Path) -> None:
+def test_night_by_night_is_all_at_once(at_once: Settings, tmp_path: Path) -> None:
     other = small_audit(tmp_path / "other")
-    for batch in FEW:
+    for batch in SOME:
         night(other, batch)
         assert assess(other, [batch]).later == ()
-    assert assessments(other) == assessments(settings)
+    assert assessments(other) == assessments(at_once)
 
 
 def test_assessing_again_writes_nothing(settings: Settings) -> None:
@@ -126,6 +136,7 @@ def test_other_values_change_later_batches_alone(settings: Settings) -> None:
     assert set(found.later) == differ - {FEW[6]}
 
 
+@pytest.mark.slow
 def test_no_baseline_reaches_further_than_its_window(tmp_path: Path) -> None:
     batches = NIGHTS[:40]
     settings = filled(tmp_path, batches, gate={"least": 30, "window": 30})
@@ -262,6 +273,7 @@ def test_an_earlier_batch_that_comes_late_is_a_baseline(tmp_path: Path) -> None:
     assert run_batch(settings, "2026-01-04").later == (DAY,)
 
 
+@pytest.mark.slow
 def test_a_backfill_assesses_once(tmp_path: Path) -> None:
     settings = audit(tmp_path, metrics=["EXP"])
     batches = ["2026-01-05", "2026-01-06", "2026-01-07"]

@@ -91,10 +91,15 @@ def night(settings: Settings, at: int, value: float, slices: Slices = (), **said
     put(settings, NIGHTS[at], rows, [group("F", value), group("M", 1.0)])
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Quiet nights, assessed; the scores of the last one, and of one device, are bad."""
-    found = small_audit(tmp_path, metrics=list(METRICS), thresholds={}, trends={"window": 14})
+    found = small_audit(
+        tmp_path_factory.mktemp("nights"),
+        metrics=list(METRICS),
+        thresholds={},
+        trends={"window": 14},
+    )
     for at in range(BAD):
         night(found, at, 0.9)
     night(found, BAD, 0.6, ("mobile",))

@@ -23,10 +23,10 @@ from pipeline.trends import Facts
 RELEASE = 14
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A history whose level changed for good with a release, without a marker."""
-    found = small_audit(tmp_path, thresholds={})
+    found = small_audit(tmp_path_factory.mktemp("nights"), thresholds={})
     fill(found, 24, {at: quiet(at, 0.85) for at in range(RELEASE, 24)})
     assess(found)
     return found

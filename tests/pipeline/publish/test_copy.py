@@ -1,7 +1,6 @@
 """The copy that dashboards read: whole at any moment, and explained in itself."""
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -57,7 +56,7 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of an audit with one day, run and published."""
     folder = tmp_path_factory.mktemp("once")
     found = audit(
@@ -71,13 +70,6 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     run_batch(found, DAY)
     publish(found)
     return found
-
-
-@pytest.fixture
-def settings(once: Settings, tmp_path: Path) -> Settings:
-    """A copy of that audit for a test to change."""
-    shutil.copytree(once.folder, tmp_path, dirs_exist_ok=True)
-    return once.model_copy(update={"folder": tmp_path})
 
 
 @contextmanager
@@ -112,6 +104,7 @@ def ended(process: subprocess.Popen[str]) -> str:
     return out.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_readers_meet_whole_generations_and_no_error(settings: Settings) -> None:
     dashboard = store_of(settings).dashboard
     with child(READER, dashboard) as one, child(READER, dashboard) as two:
@@ -139,6 +132,7 @@ def test_readers_meet_whole_generations_and_no_error(settings: Settings) -> None
     assert len(generations) > 1
 
 
+@pytest.mark.slow
 def test_a_reader_keeps_the_copy_it_opened(settings: Settings) -> None:
     dashboard = store_of(settings).dashboard
     with child(KEEPER, dashboard) as keeper:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from damaged import copied
 from pages import hostile, none, one
-from stores import read
+from stores import copied, read
 
 from metrics import METRICS
 from pipeline.errors import AuditError, NoData
@@ -68,12 +67,6 @@ def packed(text: str) -> Data:
     assert found
     data: Data = json.loads(gzip.decompress(b64decode(found[1])))
     return data
-
-
-@pytest.fixture
-def settings(small_store: Settings, tmp_path: Path) -> Settings:
-    """A copy of the small audit for a test to change."""
-    return copied(small_store, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -277,6 +270,7 @@ def assert_inert(elements: Elements) -> None:
         assert not [name for name in said if name.startswith("on")]
 
 
+@pytest.mark.slow
 def test_names_never_become_markup(strange: Settings) -> None:
     elements = Elements(text_of(strange))
     assert_inert(elements)
@@ -306,6 +300,7 @@ def test_what_is_kept_back_is_not_on_the_page(settings: Settings, cell: int) -> 
     assert [{"told": len(told), "rows": len(rows)}] == shown
 
 
+@pytest.mark.slow
 def test_an_empty_and_a_short_history_have_a_page(tmp_path: Path) -> None:
     empty = text_of(none(tmp_path / "none"))
     assert "No batch has been scored yet" in empty

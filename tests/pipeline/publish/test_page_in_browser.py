@@ -15,6 +15,8 @@ from pipeline.publish.page.page import write_report
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
 
+pytestmark = pytest.mark.slow
+
 SCORED = ("month", "hostile", "one", "last_night", "years")
 EVERY = (*SCORED, "none")
 CHOOSERS = ("choose-metric", "choose-attribute", "choose-slice")

@@ -12,7 +12,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from damaged import copied
 from dashboards import (
     FAULTY_LATER,
     FIRST,
@@ -60,12 +59,6 @@ DAYS = [f"2026-01-{day:02}" for day in range(1, 13)]
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """The eventful audit, to be read."""
     return eventful(tmp_path_factory.mktemp("views"))
-
-
-@pytest.fixture
-def settings(whole: Settings, tmp_path: Path) -> Settings:
-    """The eventful audit, to be changed."""
-    return copied(whole, tmp_path)
 
 
 def series(row: Row) -> tuple[Any, ...]:
@@ -326,6 +319,7 @@ def test_worst_lists_are_those_of_brute_force(whole: Settings) -> None:
     assert [row["rank"] for row in found if row["list_id"] == "long"] == list(range(1, RANKS + 1))
 
 
+@pytest.mark.slow
 def test_where_the_top_is_bad_the_other_group_loses(tmp_path: Path) -> None:
     losers = {}
     for top in ("good", "bad"):
@@ -357,6 +351,7 @@ def test_nothing_is_told_of_single_lists_where_small_cells_are_hidden(settings: 
     assert shown(settings, "v_latest")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", ["gone", "garbage", "torn", "other rows"])
 def test_without_the_rows_a_copy_has_no_lists(settings: Settings, harm: str) -> None:
     path = store_of(settings).batch(REPLAY)
@@ -378,6 +373,7 @@ def test_without_the_rows_a_copy_has_no_lists(settings: Settings, harm: str) -> 
     assert {row["batch"] for row in shown(settings, "v_latest")} == {REPLAY}
 
 
+@pytest.mark.slow
 def test_lists_go_with_the_rows_of_their_batch(settings: Settings) -> None:
     private = settings.privacy.model_copy(update={"keep_rows_days": 1})
     with duckdb.connect(str(store_of(settings).history)) as history:

@@ -145,6 +145,7 @@ def test_a_lost_copy_is_published_again(finished: Settings) -> None:
 # -- days that fail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_failing_day_does_not_stop_the_others(fresh: Settings, jobs: int) -> None:
     refused, failing, *rest = DAYS[:3]
@@ -176,6 +177,7 @@ def test_a_refused_day_keeps_its_result(finished: Settings) -> None:
     assert whole_history(finished)["fairness_history"] == before
 
 
+@pytest.mark.slow
 def test_a_refused_day_tells_its_rules_from_a_worker(fresh: Settings) -> None:
     for day in DAYS[:2]:
         deliver(fresh.folder, ranking("a", "FM", device="m", relevance=7), batch=day)
@@ -186,6 +188,7 @@ def test_a_refused_day_tells_its_rules_from_a_worker(fresh: Settings) -> None:
 # -- many at once
 
 
+@pytest.mark.slow
 def test_two_jobs_give_the_same_as_one(fresh: Settings, whole: Settings) -> None:
     found = outcomes(fresh, jobs=2)
     assert set(found) == set(DAYS)
@@ -197,6 +200,7 @@ def test_two_jobs_give_the_same_as_one(fresh: Settings, whole: Settings) -> None
     assert {each.revision for each in outcomes(fresh, jobs=2).values()} == {0, 1}
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_an_outcome(fresh: Settings) -> None:
     """The batches it took along are failed, not lost; the same command goes on from there."""
     staged = store_of(fresh).root / "staged"
@@ -238,6 +242,7 @@ class Breaking(ProcessPoolExecutor):
         return super().submit(*args, **kwargs)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_at_once_is_an_outcome(
     fresh: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +251,7 @@ def test_a_worker_that_dies_at_once_is_an_outcome(
     assert sorted(found) == ["done", "failed", "failed"]
 
 
+@pytest.mark.slow
 def test_workers_end_with_their_parent(fresh: Settings) -> None:
     child = backfilling(fresh, 2)
     assert child.stdout
@@ -328,6 +334,7 @@ def interrupted(settings: Settings, jobs: int, after: int, pause: float, sign: i
     return child.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_interrupted_at_any_point_and_started_again(
     fresh: Settings, whole: Settings, jobs: int
@@ -368,6 +375,7 @@ def command(settings: Settings) -> list[str]:
     return [*words, "--config", str(settings.folder / "audit.yaml"), "--json"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_on_the_command_line(fresh: Settings) -> None:
     """What was finished is kept and published."""
     child = subprocess.Popen(
@@ -397,6 +405,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_within_a_query(fresh: Settings) -> None:
     child = subprocess.Popen(
         [sys.executable, "-c", IN_A_QUERY, *command(fresh)[3:]],

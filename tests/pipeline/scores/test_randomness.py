@@ -138,6 +138,7 @@ print(hashlib.sha256(exact_product(poisson_weights(1, 400, 4096), sums).tobytes(
 """
 
 
+@pytest.mark.slow
 def test_products_do_not_depend_on_threads() -> None:
     digests = {
         subprocess.run(

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import slow_trends
+from cases import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -106,6 +107,7 @@ def test_an_infinite_value_is_at_the_cap_and_in_no_baseline() -> None:
 # -- against plain loops
 
 
+@examples(100, few=20)
 @given(st.integers(0, 10_000), st.booleans(), st.integers(8, 30))
 def test_agrees_with_plain_loops(seed: int, dated: bool, window: int) -> None:
     rng = np.random.default_rng(seed)
