@@ -58,7 +58,7 @@ dev: $(VENV)/.ready ## Open Dagster on http://127.0.0.1:3000; on your own audit 
 	$(PY) -W 'ignore:Function `dev_command`' -m dagster dev -h 127.0.0.1 -p 3000
 
 docs: $(VENV)/.ready ## Write the derived parts of docs/ anew
-	@$(PY) docs/build.py
+	@$(PY) -m docs.build
 
 bench: $(VENV)/.ready ## Measure the speed here; ARGS='--size small' for a quick look
 	@$(PY) benchmarks/bench.py $(ARGS)

@@ -4,7 +4,6 @@ somewhere.
 Pages run in a copy of a small store, with the days of the demo that they speak of.
 """
 
-import importlib.util
 import re
 import shlex
 import shutil
@@ -14,7 +13,6 @@ from dataclasses import dataclass
 from datetime import date
 from io import StringIO
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import duckdb
@@ -27,6 +25,8 @@ from logs import TEN
 from places import ROOT
 
 from assets.due import DEMO_LISTS
+from docs.build import pages
+from docs.build.settings import MEANINGS, fields
 from metrics import AGGREGATIONS, METRICS, catalogue, fairness
 from pipeline import errors, score
 from pipeline.cli.main import main
@@ -88,43 +88,33 @@ def lines(block: Block) -> Iterator[str]:
 # -- the derived parts
 
 
-@pytest.fixture(scope="session")
-def build() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_build", ROOT / "docs" / "build.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_derived_parts_are_fresh(build: ModuleType) -> None:
+def test_derived_parts_are_fresh() -> None:
     stale = [
         name_of(page)
-        for page in build.PAGES
-        if build.rewritten(page.read_text("utf-8")) != page.read_text("utf-8")
+        for page in pages.PAGES
+        if pages.rewritten(page.read_text("utf-8")) != page.read_text("utf-8")
     ]
-    assert not stale, "stale; run python docs/build.py"
+    assert not stale, "stale; run make docs"
 
 
-def test_every_derived_part_has_one_place(build: ModuleType) -> None:
-    used = [part for page in build.PAGES for part in build.parts_of(page.read_text("utf-8"))]
-    assert sorted(used) == sorted(build.PARTS)
+def test_every_derived_part_has_one_place() -> None:
+    used = [part for page in pages.PAGES for part in pages.parts_of(page.read_text("utf-8"))]
+    assert sorted(used) == sorted(pages.PARTS)
 
 
 def test_building_mends_a_stale_page_and_says_which(
-    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "before\n<!-- derived: reasons -->\nstale words\n<!-- /derived -->\nafter\n", "utf-8"
     )
-    monkeypatch.setattr(build, "ROOT", tmp_path)
-    monkeypatch.setattr(build, "PAGES", (page,))
-    assert build.main(["--check"]) == 1
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "PAGES", (page,))
+    assert pages.main(["--check"]) == 1
     assert "page.md is stale" in capsys.readouterr().out
-    assert build.main([]) == 0
-    assert build.main(["--check"]) == 0
+    assert pages.main([]) == 0
+    assert pages.main(["--check"]) == 0
     text = page.read_text("utf-8")
     assert "stale words" not in text
     assert "`one_group`" in text
@@ -135,9 +125,9 @@ def test_building_mends_a_stale_page_and_says_which(
 # -- facts that prose repeats
 
 
-def test_every_setting_has_a_meaning_and_an_example(build: ModuleType) -> None:
-    names = [name for name, _ in build.fields()]
-    assert sorted(names) == sorted(build.MEANINGS)
+def test_every_setting_has_a_meaning_and_an_example() -> None:
+    names = [name for name, _ in fields()]
+    assert sorted(names) == sorted(MEANINGS)
     commented = (ROOT / "audit.yaml").read_text("utf-8")
     # One side of a threshold stands for the other.
     for name in {*names} - {"thresholds.*.max"}:
