@@ -1,4 +1,8 @@
-"""From files to history: reading, checking, measuring, scoring, publishing.  No Dagster here."""
+"""From delivered files to scores, their history, and alerts: a folder for each step.
+
+Here: ``score``, handed on for notebooks; all else stands in the rooms.  Not here: Dagster
+(``assets``), what a row must be (``schemas``), formulas (``metrics``).
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,8 @@
-"""Errors a user can cause, each with the exit code that scripts and schedulers read."""
+"""Errors that a user can cause, each with the exit code that scripts and schedulers read.
+
+Here: the classes, and one form for several problems in one message.  Not here: what messages say,
+which is written where the problem is found.
+"""
 
 
 class AuditError(Exception):

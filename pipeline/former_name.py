@@ -1,7 +1,10 @@
-"""What was written under the name that the product had before: Rankaudit.
+"""What was written under the name that the product had before.
 
-Settings, logs and stores of then are read as before.  The old word stands here alone, and in the
-Makefile, whose ``clean-data`` looks for ``GENERATED`` too.
+Here: the few texts by which settings, logs and stores of then are still recognised.  Not here:
+older layouts of tables.
+
+The name was Rankaudit.  The old word stands here alone, and in the Makefile, whose ``clean-data``
+looks for ``GENERATED`` too.
 """
 
 FINGERPRINT = b"rankaudit: fingerprint of a key"

@@ -8,12 +8,13 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from docs.build import metrics, settings, tables, tried
+from docs.build import architecture, metrics, settings, tables, tried
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = tuple(
     ROOT / "docs" / f"{name}.md"
     for name in (
+        "architecture",
         "bad-inputs",
         "evidence",
         "metrics",
@@ -24,6 +25,8 @@ PAGES = tuple(
     )
 )
 PARTS: dict[str, Callable[[], str]] = {
+    "rooms": architecture.rooms,
+    "ways": architecture.ways,
     "metrics": metrics.metrics_overview,
     "metric-details": metrics.metric_details,
     "parameters": metrics.parameters,

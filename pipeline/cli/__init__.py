@@ -1,4 +1,5 @@
-"""The command line: options in, one call, text out.
+"""The commands of ``evenrank``.
 
-Not here: everything else.
+Here: options in, one call to a room below, text and an exit code out.  Not here: any work of its
+own, and the text itself (``terminal``).
 """

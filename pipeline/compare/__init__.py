@@ -1,6 +1,7 @@
-"""Two things beside each other: two rankers' logs (``logs``), two batches (``batches``).
+"""Two things side by side, on request: logs of two rankers (``logs``), two batches (``batches``).
 
-Not here: what changed without anybody asking, which is ``pipeline.monitoring``.
+Here: which lists or cells belong together, how they differ, and why a score moved.  Not here: what
+is noticed night after night without being asked for (``monitoring``).
 """
 
 from pipeline.compare.batches.explain import explain

@@ -1,5 +1,8 @@
-"""Measuring a batch: one pass over its rows, a few thousand lists at a time.
+"""From accepted rows to tables of integers, in one pass, a few thousand lists at a time.
 
-What is added up here is whole numbers only, so no number depends on how many lists are held at a
-time, on their order, or on threads.
+Here: a module for each count table, and reading the tables back.  Not here: which rows are
+accepted (``log``), and formulas (``metrics``).
+
+What is added up is whole numbers only, so no number depends on how many lists are held at a time,
+on their order, or on threads.
 """

@@ -1,4 +1,5 @@
-"""What was merged: the manifest, current and replaced scores, the ledger, queries on them.
+"""What was merged, batch by batch.
 
-Here: writing it safely and reading it back.  Not here: judging across batches.
+Here: the manifest, current and replaced scores, the ledger: written safely, read back, queried.
+Not here: judging across batches (``monitoring``), copies for people (``publish``).
 """

@@ -1,6 +1,8 @@
-"""What batches say about each other, step by step: gates, trends, findings, episodes, their words.
+"""What a batch means after those before it; ``assess`` puts the steps together.
 
-``pipeline.monitoring.assess`` puts the steps together.  Everything here is
-computed from what was read, in key order, so that neither the order in which batches were merged
-nor how often matters.
+Here: data quality gates, followed scores, findings, alerts, releases and notifications.  Not here:
+the statistics (``trends``), what one batch says by itself (``scores``), charts (``publish``).
+
+Everything is computed from what was read, in key order, so that neither the order in which batches
+were merged nor how often matters.
 """

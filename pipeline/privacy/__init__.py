@@ -1,5 +1,6 @@
-"""People's data: how ids are hidden, which numbers leave the store, and how long rows stay.
+"""People's data: what of it is stored, what is shown, for how long.
 
-What belongs here: ``keys`` and ``ids`` (keyed hashes of ids), ``cells`` (which numbers are about
-too few), ``shown`` (the history as others may see it), ``retention`` (batch files without rows).
+Here: keyed hashes of ids, small cells and their suppression, and how long rows stay.  Not here: to
+whom and when anything is shown (``publish``, ``terminal``), and where the key of the hash comes
+from (``settings.id_key``).
 """

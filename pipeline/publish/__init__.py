@@ -1,4 +1,6 @@
-"""What leaves the store for people: the copy with its views, the page, pictures.
+"""What leaves the store for people.
 
-Not here: the history's own tables, and what a batch means (``pipeline.monitoring``).
+Here: the copy that dashboards open, with its views; the page; pictures.  Not here: the history's
+own tables (``history``), what a batch means (``monitoring``), what has to be left out
+(``privacy``).
 """

@@ -1,4 +1,5 @@
-"""Batches from logs to history: steps, many batches, workers, the end of a run.
+"""Batches on their way from logs to history.
 
-Here: the order of things.  Not here: SQL, and what any single step does.
+Here: the order of the steps, many batches at once, worker processes, the end of a run, and the same
+steps without a store.  Not here: what any single step does.
 """

@@ -1,4 +1,5 @@
-"""From counts to scores, with intervals, noise floors, verdicts and digests.
+"""From the counts of one batch to its scores.
 
-Here: what follows from one batch's counts.  Not here: earlier batches.
+Here: scores and values of groups as rows, intervals, noise floors, verdicts, digests of results.
+Not here: formulas (``metrics``), and batches before this one (``monitoring``).
 """

@@ -1,7 +1,7 @@
-"""What ``audit.yaml`` may say, how it is checked, and the digests of it.
+"""What ``audit.yaml`` may say.
 
-Here: sections, labels, batch keys, paths from the environment.  Not here: files of the store,
-DuckDB, anything that a setting makes happen.
+Here: sections with their defaults, checks, digests, labels, batch keys, paths from the environment.
+Not here: files of the store, DuckDB, and whatever a setting makes happen.
 """
 
 from pipeline.settings.audit import Settings

@@ -1,4 +1,5 @@
-"""Texts for a terminal, exports, and the summary of a run.
+"""Results as a terminal and other programs read them.
 
-Here: lines and tables.  Not here: SQL, options of commands (``pipeline.cli``).
+Here: lines and tables, the summary of a run, exports as CSV and JSON lines.  Not here: SQL
+(``history.queries``), options of commands (``cli``), how one number reads (``formatting``).
 """

@@ -1,4 +1,7 @@
-"""Statistics of scores over time: pure functions on arrays, without files or databases.
+"""Statistics of scores over time: pure functions on arrays, public.
+
+Here: baselines, control charts, change points, control of false discoveries, tests of the data
+gate.  Not here: databases, and what follows from a shift (``monitoring``).
 
 One batch is a row, one series (a score of one slice and attribute) a column.  ``follow`` says how
 far the newest batch is from what came before, ``discover`` which of a night's many series are

@@ -1,4 +1,8 @@
-"""Which code made a number: the version, and a digest of the source that numbers depend on."""
+"""Which code made a number.
+
+Here: the version, and a digest of the definitions that numbers depend on.  Not here: digests of
+settings (``settings``) and of results (``scores.digests``).
+"""
 
 import sys
 from contextlib import suppress

@@ -42,7 +42,7 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")],
     key=lambda page: str(page.relative_to(ROOT)),
 )
-_TABLES_ONLY = {"bad-inputs", "dependencies"}
+_TABLES_ONLY = {"architecture", "bad-inputs", "dependencies"}
 RUN = [
     ROOT / "README.md",
     *(page for page in sorted(ROOT.glob("docs/*.md")) if page.stem not in _TABLES_ONLY),
