@@ -1,4 +1,7 @@
-"""The check on the history: whether any alert was seen in a batch."""
+"""The check on the history: whether any alert was seen in a batch.
+
+Not here: which alerts there are (``pipeline.monitoring``), and sending them.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

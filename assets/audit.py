@@ -2,6 +2,8 @@
 
 What a webserver and a daemon would show lands in the same folder of runs, so that ``make dev``
 opens on it.  Dagster is imported only where there is something to do.
+
+Not here: which batches need work (``due``).
 """
 
 import argparse
@@ -31,8 +33,8 @@ from pipeline.terminal.printing import batch_line, console, details, printable
 if TYPE_CHECKING:
     import dagster as dg
 
-INTERRUPTED = 130
-_REFUSED = 3
+INTERRUPTED = 130  # what shells report for Ctrl-C: 128 + SIGINT
+_REFUSED = 3  # as the command line has it: DataRefused in pipeline.errors
 _SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """Dagster prints every failure with its stack; here each has its line, and its run the stack."""
 

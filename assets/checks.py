@@ -2,6 +2,8 @@
 
 The contract of the log blocks: an ERROR keeps a batch from what follows.  Everything else warns: an
 unfair score is recorded like any other.
+
+Not here: what any one of them looks at.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +16,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData,
 )
 
-_ROWS_SHOWN = 50
+_ROWS_SHOWN = 50  # rows of a table that people read on the page of a check
 
 
 def check_spec(

@@ -1,4 +1,7 @@
-"""The second step: rows become additive integers, all tables in one pass."""
+"""The second step: rows become additive integers, all tables in one pass.
+
+Not here: how they are counted (``pipeline.counts``).
+"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,7 @@
-"""The root of the code location: what `dagster dev` loads, put together from the settings."""
+"""The root of the code location: what `dagster dev` loads, put together from the settings.
+
+Not here: any asset, check or schedule itself.
+"""
 
 from pathlib import Path
 from warnings import catch_warnings, simplefilter

@@ -1,4 +1,7 @@
-"""What the catalogue of Dagster shows: columns, descriptions, numbers that plot over batches."""
+"""What the catalogue of Dagster shows: columns, descriptions, numbers that plot over batches.
+
+Not here: pictures (``month``), and what columns mean (``schemas``).
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,7 @@
-"""Which batches need work, and the demo's logs where there is nothing to work on.  No Dagster."""
+"""Which batches need work, and the demo's logs where there is nothing to work on.
+
+Not here: Dagster, so that this is found out without loading it, and the work (``audit``).
+"""
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta

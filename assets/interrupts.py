@@ -3,6 +3,8 @@
 While it runs, Dagster puts its own handler in the place of Python's: inside a step an interrupt
 fails the run, between steps it may be forgotten.  The wake-up descriptor is told of every signal,
 whoever handles it, so nobody has to press the keys twice.
+
+Not here: interrupts of the command line (``pipeline.cli``).
 """
 
 import signal

@@ -2,6 +2,8 @@
 
 Each leaves a note beside the run's staged files.  Later steps skip the batch, the last step fails
 the run in its name, and a re-execution of the failed part still knows.
+
+Not here: why a batch was left out, which is in the manifest.
 """
 
 import json
@@ -23,7 +25,7 @@ from pipeline.terminal.notes import notes_to
 
 T = TypeVar("T")
 HISTORY_ASSET = "fairness_history"
-_LISTED = 20
+_LISTED = 20  # lines of a message that people read
 
 
 @dataclass(frozen=True)

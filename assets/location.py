@@ -1,6 +1,6 @@
 """Where an audit is: its settings file, and the folder in which Dagster keeps its runs.
 
-No Dagster here: whether there is anything to do is found out without it.
+Not here: Dagster; whether there is anything to do is found out without it.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""The first step: the accepted rows of a batch."""
+"""The first step: the accepted rows of a batch.
+
+Not here: how they are read and judged (``pipeline.log``), and checks on them (``log_checks``).
+"""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,7 @@
-"""Checks on the log: whether a batch is let in, and whether all of it is."""
+"""Checks on the log: whether a batch is let in, and whether all of it is.
+
+Not here: the decision, which was made when the log was read.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

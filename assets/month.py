@@ -1,6 +1,8 @@
 """The last month of scores, as the page of an asset shows it: a line for each score.
 
 What came before the run is read from the published copy, where no lock is ever met.
+
+Not here: the picture itself (``pipeline.publish.month_picture``).
 """
 
 import re

@@ -1,4 +1,7 @@
-"""A partition is a batch: one day of logs."""
+"""A partition is a batch: one day of logs.
+
+Not here: keys of batches outside Dagster (``pipeline.settings.batch_keys``).
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta

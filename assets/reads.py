@@ -1,4 +1,7 @@
-"""Which count tables a metric reads."""
+"""Which count tables a metric reads.
+
+Not here: reading them (``pipeline.counts.stored_counts``); it is lineage, for the catalogue.
+"""
 
 from collections.abc import Iterable
 

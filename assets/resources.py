@@ -1,4 +1,7 @@
-"""What assets are given: the settings of the audit."""
+"""What assets are given: the settings of the audit.
+
+Not here: sessions and files, which each step opens for itself.
+"""
 
 from functools import cached_property
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""When batches run by themselves: every night, the day that has just ended."""
+"""When batches run by themselves: every night, the day that has just ended.
+
+Not here: days of the past, which somebody asks for.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,7 @@
-"""Checks on scores: whether they stay within their thresholds, and whether ERBR has a value."""
+"""Checks on scores: whether they stay within their thresholds, and whether ERBR has a value.
+
+Not here: the verdicts, which were reached with the scores (``pipeline.scores.verdicts``).
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby

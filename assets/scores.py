@@ -2,6 +2,8 @@
 
 One asset per fairness metric and one per other family, all computed by one step: people look for
 the former one by one, and sixty boxes would be no graph.
+
+Not here: how they are computed (``pipeline.scores``), and checks on them (``score_checks``).
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,7 @@
-"""What happens when a run fails: the manifest says so, and the log has one line per batch."""
+"""What happens when a run fails: the manifest says so, and the log has one line per batch.
+
+Not here: batches that a run leaves out and goes on (``left_out``).
+"""
 
 from collections.abc import Iterable
 

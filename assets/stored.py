@@ -1,4 +1,7 @@
-"""What the file of a batch says, read back for checks and metadata."""
+"""What the file of a batch says, read back for checks and metadata.
+
+Not here: the history and its copy.
+"""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,7 @@
-"""What is measured: metrics of rankings, as algebra on integer counts or list by list."""
+"""What is measured: metrics of rankings, as algebra on integer counts or list by list.
+
+Not here: files, databases and frames; numpy is all that is needed.
+"""
 
 from metrics.aggregations import AGGREGATIONS, Aggregation, Range
 from metrics.asked import Asked, Total, asked

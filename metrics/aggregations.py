@@ -1,4 +1,7 @@
-"""Seven ways to turn the values of the groups into one number: a table, read from top to bottom."""
+"""Seven ways to turn the values of the groups into one number: a table, read from top to bottom.
+
+Not here: which group is worst off (``evaluate``), and readings that one metric has of its own.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

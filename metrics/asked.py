@@ -1,4 +1,7 @@
-"""What a measure asks of counts: found by letting it compute, so it is declared nowhere twice."""
+"""What a measure asks of counts: found by letting it compute, so it is declared nowhere twice.
+
+Not here: reading what is asked for.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

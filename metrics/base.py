@@ -1,4 +1,7 @@
-"""What a metric is: a declaration, and a value once its parameters are bound."""
+"""What a metric is: a declaration, and a value once its parameters are bound.
+
+Not here: any metric, and how values are computed from counts (``evaluate``).
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

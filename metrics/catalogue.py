@@ -1,4 +1,7 @@
-"""All metrics, family by family; all that shows or stores a metric derives from here."""
+"""All metrics, family by family; all that shows or stores a metric derives from here.
+
+Not here: declarations, which are those of the families.
+"""
 
 from metrics.base import Metric
 from metrics.comparison import COMPARISON_METRICS

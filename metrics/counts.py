@@ -3,6 +3,8 @@
 Reading them from a database is the caller's work.  Sums of relevance and click arrive as scaled
 integers (value * UNIT), sums of prefix terms as value * PREFIX_UNIT, so that adding them never
 rounds; the arrays here are those sums divided by the unit, a power of two, which is exact.
+
+Not here: counting, and formulas on counts (``terms``).
 """
 
 from collections.abc import Mapping

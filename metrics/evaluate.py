@@ -1,4 +1,7 @@
-"""From counts to scores: group values, aggregations, who gains and who loses."""
+"""From counts to scores: group values, aggregations, who gains and who loses.
+
+Not here: any formula, and whether a score is acceptable (``pipeline.scores.verdicts``).
+"""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,7 @@
-"""The families that metrics come in: what the settings can name as a whole, one asset each."""
+"""The families that metrics come in: what the settings can name as a whole, one asset each.
+
+Not here: their metrics (``catalogue``).
+"""
 
 from dataclasses import dataclass
 

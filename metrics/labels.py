@@ -1,4 +1,7 @@
-"""From a printed label back to what it names: ``AWRF(p=0.1)@10.MaxMinDiff``."""
+"""From a printed label back to what it names: ``AWRF(p=0.1)@10.MaxMinDiff``.
+
+Not here: printing labels, which is done by what they name (``base``).
+"""
 
 import re
 from difflib import get_close_matches

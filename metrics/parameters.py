@@ -1,4 +1,7 @@
-"""Named settings of metrics: what they may be, and those that several metrics share."""
+"""Named settings of metrics: what they may be, and those that several metrics share.
+
+Not here: parameters of one metric alone, and settings of an audit.
+"""
 
 from dataclasses import dataclass
 from math import inf, isfinite

@@ -4,6 +4,8 @@ A function of lists takes ``Rankings``, some thousand lists at a time, and retur
 list, or per list and group.  The numbers of a list depend on that list alone, to the last bit: not
 on the lists beside it, nor on how many are held at a time.  Floats are therefore only ever summed
 inside a list; running sums over all rows are for integers, where they are exact.
+
+Not here: reading lists from a batch (``pipeline.counts``), and any metric.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""Why a value is null.  What belongs here: the closed list of reasons, and nothing else."""
+"""Why a value is null.
+
+Here: the closed list of reasons.  Not here: when one of them holds, and anything else.
+"""
 
 from enum import StrEnum
 from typing import Self

@@ -1,8 +1,8 @@
 """Many versions of one batch at once: what scores are under resampling, or under chance alone.
 
-What belongs here: counts with a leading axis of replicates, and what measures give on them.  Which
-groups are compared, and what is defined at all, is a matter of the batch itself; a replicate in
-which a score does not exist has NaN there.
+Here: counts with a leading axis of replicates, and what measures give on them.  Which groups are
+compared, and what is defined at all, is a matter of the batch itself; a replicate in which a score
+does not exist has NaN there.  Not here: how replicates are drawn (``pipeline.scores.evidence``).
 """
 
 from collections.abc import Mapping

@@ -2,6 +2,8 @@
 
 A term turns counts into one number per group, or says why a group has none.  ``ratio`` joins two
 terms into a metric's definition; the formula in the documentation is joined from their texts.
+
+Not here: metrics, and numbers that are computed list by list (``rankings``).
 """
 
 from collections.abc import Callable, Mapping, Sequence

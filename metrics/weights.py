@@ -1,5 +1,7 @@
 """Position weights: how much attention each rank gets.  A weight is a small object that can be
 applied to ranks and can say its own formula.
+
+Not here: what is weighted (``terms``).
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,7 @@
-"""A table is described once: dtypes, SQL, pandera, comments and documentation follow from it."""
+"""A table is described once: dtypes, SQL, pandera, comments and documentation follow from it.
+
+Not here: any table.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,4 +1,7 @@
-"""Tables that the published copy has beside those of the history: what its views need to know."""
+"""Tables that the published copy has beside those of the history: what its views need to know.
+
+Not here: the views (``views``), and filling the tables (``pipeline.publish``).
+"""
 
 from schemas.columns import Column, Table
 from schemas.monitoring import BATCH

@@ -1,6 +1,7 @@
 """Tables of whole numbers that scores are made of.
 
-Here: every table that counting fills, and which of them add up and are kept.
+Here: every table that counting fills, and which of them add up and are kept.  Not here: how they
+are counted (``pipeline.counts``), and what formulas see of them (``metrics.counts``).
 """
 
 from schemas.columns import Column, Table

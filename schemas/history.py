@@ -1,4 +1,7 @@
-"""Tables of the history and of batch files as wholes: manifest, replaced scores, ledger head."""
+"""Tables of the history and of batch files as wholes: manifest, replaced scores, ledger head.
+
+Not here: tables of one topic, such as ``counts``, ``scores`` and ``monitoring``.
+"""
 
 import pandera.pandas as pa
 

@@ -1,4 +1,7 @@
-"""Tables of what the history's batches say about each other: gates, trends, alerts, releases."""
+"""Tables of what the history's batches say about each other: gates, trends, alerts, releases.
+
+Not here: what one batch says by itself (``scores``).
+"""
 
 import pandera.pandas as pa
 

@@ -1,4 +1,7 @@
-"""From pandera to SQL: conditions that are true for the rows a schema would refuse."""
+"""From pandera to SQL: conditions that are true for the rows a schema would refuse.
+
+Not here: the rules (``rules``), and running the SQL (``pipeline.log``).
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 The pandera schemas are the contract.  Row rules are the checks and dtypes of their columns; list
 rules speak of all rows of one list.  ``schemas.offenders`` turns both into the SQL that finds and
 explains the rows that break them, so a rule is written once.
+
+Not here: how accepted rows are stored (``stored_log``).
 """
 
 from collections.abc import Callable

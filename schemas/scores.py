@@ -1,4 +1,7 @@
-"""Tables of scores and group values, and the checks of their rows."""
+"""Tables of scores and group values, and the checks of their rows.
+
+Not here: columns that an assessment adds in the history (``history``).
+"""
 
 from math import isfinite
 

@@ -3,6 +3,8 @@
 Ids and names are long and repeat; a row says them by number.  What a log does not hold is not
 stored either: ``log_rows`` is a view of ``log_entries`` that has every column, and ``ranking_log``
 one that joins all tables and reads like the log that was delivered.
+
+Not here: which rows are accepted (``rules``).
 """
 
 from collections.abc import Iterable

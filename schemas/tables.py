@@ -1,4 +1,7 @@
-"""Every table of a batch file and of the history, described once."""
+"""Columns that tables of several topics share, and the tables of rejected rows.
+
+Not here: other tables, which stand with their topic, and columns of one topic alone.
+"""
 
 from schemas.columns import Column, Table
 

@@ -2,6 +2,8 @@
 
 A view is declared once: its columns with type and meaning, and its query.  The statements that
 make it, the comments in the copy and the documentation follow from that.
+
+Not here: tables that only the copy has (``copy``).
 """
 
 from collections.abc import Iterable

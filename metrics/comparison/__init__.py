@@ -1,4 +1,7 @@
-"""Two rankings compared: a list and its reference, one declaration each."""
+"""Two rankings compared: a list and its reference, one declaration each.
+
+Not here: the formulas (``overlap``, ``correlation``), and pairing two logs (``pipeline.compare``).
+"""
 
 from functools import partial
 

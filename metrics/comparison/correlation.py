@@ -3,6 +3,8 @@
 A list shows its items in a strict order, so ties are those of the reference alone.  Items without
 a reference are in no pair.  With fewer than two pairs in strict order (two items, or all of them
 tied) a list has no value: one pair alone could only say +1 or -1.
+
+Not here: how much of two prefixes is the same (``overlap``).
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """How much of rank-biased overlap each depth carries, and how much lies beyond.
 
+Not here: the lists that are compared (``overlap``).
+
 Agreement at depth d is weighted by (1 - p) p^(d-1), and a match found at depth m adds 1/d to the
 agreement at every depth d from m on.  It is therefore worth
 

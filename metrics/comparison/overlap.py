@@ -1,5 +1,7 @@
 """Overlap of two rankings, depth by depth: average overlap and rank-biased overlap.
 
+Not here: pairs and correlations (``correlation``).
+
 S is the list as shown, T the reference.  An item stands in both prefixes of depth d once d reaches
 the deeper of its two places m, so the overlap X_d is the number of items with m <= d, and a sum
 over depths of X_d becomes a sum over items of what a match at m is worth.  With s and l the depths

@@ -1,4 +1,8 @@
-"""Fairness of exposure: do groups get the positions, and the attention, that they should?"""
+"""Fairness of exposure: do groups get the positions, and the attention, that they should?
+
+Here: one declaration for each metric of the family.  Not here: terms that they are written with
+(``metrics.terms``), and metrics of a cut (``metrics.top_k``).
+"""
 
 from math import fsum, inf, log
 

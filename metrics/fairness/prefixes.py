@@ -1,5 +1,7 @@
 """NDKL without a running count per group.
 
+Not here: the sums over rows, which are counted elsewhere.
+
 Write c(i) for the count of a group among the first i of n items, p = c(i) / i, w(i) = 1 / log2(i+1)
 and s for the smoothing.  The entropy part of NDKL is a sum over prefixes of w(i) (p+s) ln(p+s).
 In powers of s,
@@ -20,7 +22,7 @@ import numpy as np
 
 from metrics.weights import FloatArray, exposure_at
 
-SMOOTHING = 1e-7
+SMOOTHING = 1e-7  # added to shares: a missing group is far off, not infinitely far
 TERMS = 5
 SMOOTHED_ZERO = SMOOTHING * float(np.log(SMOOTHING))
 

@@ -1,4 +1,8 @@
-"""Fairness of the order of groups and items in lists: what other papers and packages measure."""
+"""Fairness of the order of groups and items in lists: what other papers and packages measure.
+
+Here: one declaration for each metric of the family.  Not here: the formulas, which stand in the
+modules beside this one.
+"""
 
 from dataclasses import replace
 from functools import partial

@@ -1,5 +1,7 @@
 """How many items of a group every prefix needs, so that a fair list fails with a set probability.
 
+Not here: the lists that are tested (``fair_top_k``).
+
 A list is fair to a group of share p if each of its places is given to the group with probability p,
 whatever stands above.  A prefix of i places fails where it holds so few of the group that so few or
 fewer have a probability of at most ``a`` under that model, and a list fails with any of its

@@ -3,6 +3,8 @@
 Rows whose group takes no part, such as the unknown one, keep their place: ranks, cut-offs and
 weights count them.  Shares, prefixes and pairs are of the other rows alone, so that the shares of
 the groups that take part always add up to 1.
+
+Not here: any metric.
 """
 
 from math import fsum

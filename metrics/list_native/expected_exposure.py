@@ -3,6 +3,8 @@
 Items of equal relevance should get equal exposure over repeated requests: the target of an item is
 the mean position weight of the places that its relevance grade takes up when items stand in order
 of relevance.  A list here is a query; see ``Rankings``.
+
+Not here: exposure of groups (``metrics.fairness``).
 """
 
 import numpy as np

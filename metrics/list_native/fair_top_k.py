@@ -1,4 +1,7 @@
-"""FA*IR: does every prefix of the top k hold enough of each group, as a binomial test sees it?"""
+"""FA*IR: does every prefix of the top k hold enough of each group, as a binomial test sees it?
+
+Not here: how many of a group are enough (``binomial_test``).
+"""
 
 from collections.abc import Iterator
 

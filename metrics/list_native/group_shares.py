@@ -1,4 +1,7 @@
-"""Shares of groups beside the shares they should have: Skew@k and the attention on each group."""
+"""Shares of groups beside the shares they should have: Skew@k and the attention on each group.
+
+Not here: which shares these are (``compared``), and shares of every prefix (``prefix_shares``).
+"""
 
 from collections.abc import Mapping
 from math import fsum

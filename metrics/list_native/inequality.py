@@ -1,4 +1,7 @@
-"""How unequally exposure is spread over items, whatever their group."""
+"""How unequally exposure is spread over items, whatever their group.
+
+Not here: inequality of what a cut gives (``metrics.top_k.entropy``).
+"""
 
 import numpy as np
 

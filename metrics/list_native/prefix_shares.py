@@ -3,6 +3,8 @@
 Each is a sum over cut points i, discounted by 1 / log2(i), over the highest sum that any order of
 the same items can have.  The whole list is no news about itself, so a list has a value only if it
 is longer than the first cut point and holds two groups.
+
+Not here: shares at one cut (``group_shares``).
 """
 
 from collections.abc import Callable

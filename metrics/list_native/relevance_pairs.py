@@ -1,4 +1,7 @@
-"""Pairwise fairness: how often do the relevant items of a group stand above items that are not?"""
+"""Pairwise fairness: how often do the relevant items of a group stand above items that are not?
+
+Not here: pairs of groups whatever their relevance (ARP, in ``metrics.fairness``).
+"""
 
 import numpy as np
 

@@ -1,4 +1,8 @@
-"""Ranking quality: whether lists put relevant items on top, and whose items those are."""
+"""Ranking quality: whether lists put relevant items on top, and whose items those are.
+
+Here: one declaration for each metric of the family.  Not here: the formulas (``lists``,
+``groups``).
+"""
 
 from functools import partial
 from math import inf

@@ -5,6 +5,8 @@ groups, the unknown one included, add up to it, and a group that is absent from 
 0 there.  With ``of="group"`` its items are measured against what they alone could have had, and a
 group without such items in a list has no value there.  A list without a relevant item has none for
 any group.
+
+Not here: the quality of the list as a whole (``lists``).
 """
 
 import numpy as np

@@ -1,6 +1,8 @@
 """The best order of what is there: discounted sums of rows as they stand, and as they could stand.
 
 An ideal order has no gaps: it fills the ranks 1, 2, 3 and on, whatever ranks were logged.
+
+Not here: gains and cut-offs of a metric (``lists``).
 """
 
 from collections.abc import Callable

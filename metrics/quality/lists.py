@@ -4,6 +4,8 @@ Whether an item is relevant, and its graded relevance, are facts of the row; cut
 refer to the logged rank.  A list without a relevant item has no value: for graded metrics, one
 whose gains are all 0.  A list shorter than the cut-off is taken as it is, and ``P@k`` still divides
 by k.
+
+Not here: whose items these are (``groups``).
 """
 
 import numpy as np

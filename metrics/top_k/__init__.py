@@ -3,6 +3,8 @@
 ``X@10`` takes the rows of all lists together, ``X(per=list)@10`` is the mean over lists.  They can
 contradict each other: a group can be selected more often in every list, and less often in all of
 them together, where it stands in the lists that are hard to be selected in.
+
+Not here: the formulas (``rates``, ``comparisons``, ``entropy``).
 """
 
 from functools import partial

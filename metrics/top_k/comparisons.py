@@ -6,6 +6,8 @@ difference of a rate that is good to have is the member's loss.  With two groups
 difference is the other's with the sign turned, and ratios are reciprocal.  With more, means over
 lists need not have two signs: a small group can be ahead of a rest that is mostly one large group
 in one list, and lose little where it is the large one.
+
+Not here: the rates themselves (``rates``).
 """
 
 import numpy as np

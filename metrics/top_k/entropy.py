@@ -6,6 +6,8 @@ where the cut is right, 2 where a row that is not relevant stands above it (gain
 looks at no groups.  It is 0 where all benefits are equal, and grows without bound as few rows have
 the benefit of all.  Where nobody stands below the cut, there is nothing to be unequal about, and
 no value.
+
+Not here: rates and groups.
 """
 
 import numpy as np

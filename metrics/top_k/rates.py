@@ -6,6 +6,8 @@ where it is relevant.  Where nobody at all stands below the cut, nothing was dec
 ends at k does not show who was left out, so no rate of it says anything, and none is given.  In
 the batch a list no longer than k counts as one whose candidates were all selected; list by list,
 such a list is left out.
+
+Not here: one group beside the rest (``comparisons``).
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""``python -m pipeline.cli``: the command without its script."""
+"""``python -m pipeline.cli``: the command without its script.  Not here: any command (``main``)."""
 
 from pipeline.cli.main import main
 

@@ -1,4 +1,8 @@
-"""Commands about what batches mean: alerts, mark, assess."""
+"""Commands about what batches mean: alerts, mark, assess.
+
+Not here: what an alert says (``monitoring.alert_texts``), and how it is printed
+(``terminal.alerts``).
+"""
 
 import getpass
 import json

@@ -1,4 +1,7 @@
-"""What commands of the command line share: options, and how errors end a command."""
+"""What commands of the command line share: options, and how errors end a command.
+
+Not here: what one command alone needs, and the errors themselves (``pipeline.errors``).
+"""
 
 import json
 import signal

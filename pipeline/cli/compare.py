@@ -1,4 +1,7 @@
-"""The command compare: another batch or model version beside the first."""
+"""The command compare: another batch or model version beside the first.
+
+Not here: the comparison (``compare.logs``).
+"""
 
 import json
 from collections.abc import Iterator

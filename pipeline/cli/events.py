@@ -1,4 +1,7 @@
-"""What a command that computes batches says meanwhile and at its end, to people and schedulers."""
+"""What a command that computes batches says meanwhile and at its end, to people and schedulers.
+
+Not here: the lines (``terminal``), and what is computed (``runs``).
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

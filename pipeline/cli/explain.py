@@ -1,4 +1,7 @@
-"""The command explain: why a score moved from one batch to another."""
+"""The command explain: why a score moved from one batch to another.
+
+Not here: the decomposition (``compare.batches``).
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Commands that work on files alone: score, check; and the list of metrics."""
+"""Commands that work on files alone: score, check; and the list of metrics.
+
+Not here: reading and scoring them without a store (``runs.in_memory``).
+"""
 
 import json
 import sys

@@ -1,4 +1,7 @@
-"""The command generate: synthetic logs of a marketplace, or rankings with a known bias."""
+"""The command generate: synthetic logs of a marketplace, or rankings with a known bias.
+
+Not here: what the logs hold (``synthetic``).
+"""
 
 from collections.abc import Callable, Iterable
 from datetime import date, datetime

@@ -1,4 +1,7 @@
-"""The command history: scores of batches, printed, filtered and exported."""
+"""The command history: scores of batches, printed, filtered and exported.
+
+Not here: reading the history (``history.queries``), tables and exports (``terminal``).
+"""
 
 import json
 from pathlib import Path

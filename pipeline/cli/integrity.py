@@ -1,4 +1,7 @@
-"""Commands about the store as such: verify, rebuild, backup, restore."""
+"""Commands about the store as such: verify, rebuild, backup, restore.
+
+Not here: what is checked, copied or made again (``integrity``).
+"""
 
 import json
 import sys

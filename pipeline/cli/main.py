@@ -1,6 +1,6 @@
-"""The command line ``evenrank``.
+"""The command line ``evenrank``: the group that all commands belong to.
 
-Heavy imports happen inside commands, so that help answers at once.
+Heavy imports happen inside commands, so that help answers at once.  Not here: any command.
 """
 
 import click

@@ -1,4 +1,7 @@
-"""Commands that write what people read: report, publish."""
+"""Commands that write what people read: report, publish.
+
+Not here: the page and the copy themselves (``publish``).
+"""
 
 import json
 from pathlib import Path

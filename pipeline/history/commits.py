@@ -1,8 +1,10 @@
-"""Changes of the history that the ledger tells of, and what becomes of interrupted ones.
+"""Changes of the history that the ledger announces, and what becomes of interrupted ones.
 
 The history says in ``ledger_head`` which entry of the ledger it is at, in the same transaction as
 the change itself.  So whoever opens it next knows whether a change without a closing line was
 committed, and whether the history or the ledger has been put back, cut or lost.
+
+Not here: the lines of the ledger (``ledger``), and what is changed (``merging``).
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,8 @@
-"""Rows of old batches, removed from the store when the settings say so."""
+"""Rows of old batches, removed from the store when the settings say so.
+
+Not here: which batches are old enough, and what their files hold afterwards
+(``privacy.retention``).
+"""
 
 from datetime import UTC, datetime
 

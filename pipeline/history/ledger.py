@@ -1,9 +1,11 @@
-"""The ledger: what the history was told to hold, outside the database, one JSON object a line.
+"""The ledger: every change of the history, outside the database, one JSON object a line.
 
 Lines are only ever added.  Each carries the digest of the one before it, so that none can be
 changed, taken out or put in unseen.  An *entry* announces a change before it is committed, and a
 *closing* line says afterwards whether it was ``kept`` or ``dropped``; an entry without one was
 interrupted.  ``after`` is the digest of the entry that the history was at before.
+
+Not here: when entries are written (``commits``), and what they add up to (``ledger_state``).
 """
 
 import hashlib
@@ -25,7 +27,7 @@ KEPT, DROPPED = "kept", "dropped"
 _CLOSINGS = (KEPT, DROPPED)
 WITHOUT_ROWS = "without_rows"
 """What entries say of a batch file whose rows were removed."""
-_BLOCK = 1 << 16
+_BLOCK = 1 << 16  # bytes read at a time, backwards from the end
 
 
 def digest(line: Line) -> str:

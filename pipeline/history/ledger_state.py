@@ -1,4 +1,7 @@
-"""What the ledger says the store holds: its entries, added up."""
+"""What the ledger says the store holds: its entries, added up.
+
+Not here: whether the store does hold it (``integrity``).
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,4 +1,7 @@
-"""The history: one short transaction per batch, and what it replaced is kept."""
+"""The history: one short transaction per batch, and what it replaced is kept.
+
+Not here: how a change outlives a crash (``commits``), and whether it is one (``manifest``).
+"""
 
 from dataclasses import dataclass
 from typing import Any

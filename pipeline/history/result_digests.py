@@ -1,5 +1,7 @@
-"""What a history holds that nothing but the ledger can vouch for: digests of results, and people's
-doings.
+"""What a history holds that nothing but the ledger can vouch for: digests of results, actions of
+people.
+
+Not here: how results are digested (``scores.digests``).
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,7 @@
-"""Scores over batches: which batches there should be, and what each score was on them."""
+"""Scores over batches: which batches there should be, and what each score was on them.
+
+Not here: statistics (``trends``), and how a series is drawn (``terminal.series``, ``publish``).
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

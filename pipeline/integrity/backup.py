@@ -1,4 +1,7 @@
-"""Copies of the store: made of what the ledger vouches for, and put back whole."""
+"""Copies of the store: made of what the ledger vouches for, and put back whole.
+
+Not here: all that could be wrong with a store (``verify``).
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""What stands in tables, against the ledger and against other files."""
+"""What stands in tables, against the ledger and against other files.
+
+Not here: bytes of files, and the order of the checks (``verify``).
+"""
 
 from collections import Counter
 from collections.abc import Iterable

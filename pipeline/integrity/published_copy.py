@@ -1,4 +1,4 @@
-"""The published copy, against one that is made for it."""
+"""The published copy, against one that is made for it.  Not here: making it (``publish.copy``)."""
 
 import os
 

@@ -1,4 +1,7 @@
-"""The history opened as it is, whatever the ledger says: for looking at it, or putting it aside."""
+"""The history opened as it is, whatever the ledger says: for looking at it, or setting it aside.
+
+Not here: opening it for work, which finishes what was interrupted (``history.opening``).
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""The history made again: from the batch files, and what the ledger has beside them."""
+"""The history made again: from the batch files, and what the ledger has beside them.
+
+Not here: scores computed again (``recompute``), and files of a backup (``backup``).
+"""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,4 +1,7 @@
-"""Stored numbers computed again, from stored rows, under the settings of then."""
+"""Stored numbers computed again, from stored rows, under the settings of then, and compared.
+
+Not here: replacing any of them, which takes a run (``runs``).
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +25,7 @@ from schemas.counts import MEASURED, bucket_counts
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 from schemas.stored_log import LOG_ROWS
 
-_SHOWN = 10
+_SHOWN = 10  # numbers that are named: every number of a day may differ
 _STORED, _AGAIN = "batch", "again"
 
 

@@ -1,4 +1,4 @@
-"""What is replaced stays, under a name of its own."""
+"""What is replaced stays, under a name of its own.  Not here: what has to be replaced, and why."""
 
 import os
 from collections.abc import Iterator

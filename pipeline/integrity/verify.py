@@ -1,4 +1,7 @@
-"""Whether the store holds what it was told to hold: every file read, nothing written."""
+"""Whether the store holds what was committed: every file read, nothing written.
+
+Not here: comparing single tables (``checks``), and mending anything (``rebuild``, ``backup``).
+"""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,4 +1,8 @@
-"""Accepted rows, written as whole numbers: lists, items, combinations of attribute values, rows."""
+"""Accepted rows, written as whole numbers: lists, items, combinations of attribute values, rows.
+
+Not here: which rows are accepted (``screening``, ``rejected_rows``), and what the tables are
+(``schemas.stored_log``).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

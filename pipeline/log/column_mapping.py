@@ -1,4 +1,7 @@
-"""Which column of a delivered file holds what: names of the contract to names in the file."""
+"""Which column of a delivered file holds what: names of the contract to names in the file.
+
+Not here: which columns a file has (``headers``).
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ from pipeline.log.sources import Source
 from pipeline.settings.audit import Settings
 from schemas.rules import LOGGED, REQUIRED
 
-_NAMED = 20
+_NAMED = 20  # names in a message: a file may have thousands of columns
 _LONGEST_NAME = 60
 _NESTED = ("STRUCT(", "MAP(", "UNION(", "VARIANT", "]")
 """What the types of columns begin or end with that hold more than one value in a row."""

@@ -8,6 +8,8 @@ attributes as text, under their internal names.
 ``staged`` is a table of some of these rows, cast and judged: the columns of the contract in their
 types and ``problems``, a list with one entry per broken row rule (null entries for the others),
 itself null where all rules hold.
+
+Not here: filling ``staged`` (``staged_rows``), and what a value is worth (``values``).
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,7 @@
-"""Which files a batch has, and what may be opened: paths, links, contents."""
+"""What may be opened, and how: paths, links, sizes, packed text.
+
+Not here: which files a batch has (``deliveries``), and their formats (``sources``).
+"""
 
 import gzip
 import os

@@ -1,7 +1,8 @@
 """Which columns a delivered file says that it has, and what is said where it cannot be read.
 
 What stands there may be a row that was taken for a header, and what DuckDB says may quote one, so
-nothing is repeated that is not known to be a name.
+nothing is repeated that is not known to be a name.  Not here: which column holds what
+(``column_mapping``).
 """
 
 import codecs
@@ -27,7 +28,7 @@ _MARKS = {
 }
 """What other encodings begin with; the mark of UTF-16 is the start of that of UTF-32."""
 _SAMPLED_LINES = 1000
-_MOST_COLUMNS = 10_000
+_MOST_COLUMNS = 10_000  # with more, the file is not what it seems
 _LONGEST_NAME = 1000
 _SECOND = re.compile(r"_\d+$")
 _LINE = re.compile(r"\b[Ll]ine:? \d+")

@@ -1,9 +1,11 @@
-"""From delivered files to accepted rows: read, survey, store what is clean, explain the rest.
+"""From delivered files to accepted rows: read, screen, store what is clean, explain the rest.
 
 Nearly all lists obey every rule.  One scan finds those that may not; the others are stored at
 once, as whole numbers.  Suspect lists are cast and checked row by row, in SQL made from the pandera
-schemas, which finds and names every offender.  Everything that is stored passes the gate: pandera
+schemas, which finds and names every offender.  Everything that is stored is validated: pandera
 schemas over what was written decide whether the transaction commits.
+
+Here: the order of the steps, and limits on a batch as a whole.  Not here: any single step.
 """
 
 from collections.abc import Sequence

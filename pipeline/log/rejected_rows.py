@@ -1,4 +1,8 @@
-"""Rows that break a rule: found, explained, stored and counted; and lists that fall with them."""
+"""Rows that break a rule: found, explained, stored and counted; and lists that fall with them.
+
+Not here: the rules (``schemas.rules``), and casting rows so that they can be judged
+(``staged_rows``).
+"""
 
 import re
 from collections.abc import Iterable, Sequence

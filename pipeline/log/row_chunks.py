@@ -1,4 +1,7 @@
-"""Accepted rows as arrays, whole lists at a time, whatever the batch holds."""
+"""Accepted rows as arrays, whole lists at a time, whatever the batch holds.
+
+Not here: how lists are put together again (``whole_lists``), and what is counted (``counts``).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

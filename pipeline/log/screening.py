@@ -2,6 +2,8 @@
 
 Nearly all lists of nearly all logs obey every rule, and proving that is much cheaper than saying
 what is wrong.  A list is *suspect* if it may break a rule; every list that breaks one is suspect.
+
+Not here: what is wrong with a suspect list (``staged_rows``, ``rejected_rows``).
 """
 
 from dataclasses import dataclass

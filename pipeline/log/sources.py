@@ -1,7 +1,7 @@
 """Files that are known to be readable, and the SQL that reads each of them.
 
-Everything is read as what was delivered: text files as text, Parquet in its own types.  Deciding
-what a value is worth is the business of ``staging``.
+Everything is read as what was delivered: text files as text, Parquet in its own types.  Not here:
+what may be opened (``files``), and what a value is worth (``values``).
 """
 
 import csv
@@ -30,7 +30,7 @@ _FORMATS: dict[str, Format] = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
-_CHECKSUM_BYTES = 1000
+_CHECKSUM_BYTES = 1000  # a digest and a name fit; whatever follows is not read
 _FILE_ROW = "file_row_number"
 _FILE_INDEX = "file_index"
 

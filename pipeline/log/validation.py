@@ -1,7 +1,10 @@
-"""The gate: what was written is read back, and decides whether it stays.
+"""Validation of what was written: it is read back, and decides whether it stays.
 
 The pandera schemas validate Arrow-backed chunks of what was stored; every id and name once, where
 it is stored once.  That no item and no rank stands in a list twice is proven on whole numbers.
+
+Not here: why a delivered row is rejected (``rejected_rows``), and whether a batch is like those
+before it (``monitoring.gates``).
 """
 
 from itertools import pairwise

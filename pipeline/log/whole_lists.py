@@ -2,6 +2,8 @@
 
 Rows are stored nearly list by list: several threads wrote, each a piece of the log, so what one
 piece ends with may go on where another one begins.  A list is handed on when all its rows came.
+
+Not here: the arrays that are made of them (``row_chunks``).
 """
 
 from collections.abc import Iterator

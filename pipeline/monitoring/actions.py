@@ -1,4 +1,7 @@
-"""What people did about alerts, and what follows from it."""
+"""What people did about alerts, and what follows from it.
+
+Not here: doing it, which is a change of the history (``alerts``).
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

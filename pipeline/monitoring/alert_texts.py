@@ -1,4 +1,7 @@
-"""What an alert says: what happened, how sure that is, since when, who loses, where to look."""
+"""What an alert says: what happened, how sure that is, since when, who loses, where to look.
+
+Not here: what is found (``findings``), and how a text is laid out where it is shown.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

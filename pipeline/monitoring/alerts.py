@@ -1,4 +1,7 @@
-"""Alerts and releases as people handle them: looking, acknowledging, snoozing, marking."""
+"""Alerts and releases as people handle them: looking, acknowledging, snoozing, marking.
+
+Not here: which alerts there are (``episodes``), and how they are printed (``terminal.alerts``).
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,7 +24,7 @@ from schemas.monitoring import ALERT_ACTIONS, ALERT_BATCHES, ALERTS, GATES, MARK
 
 Row = dict[str, Any]
 _WAITING = "state = 'open' AND acknowledged_at IS NULL"
-_SHORTEST_ID = 4
+_SHORTEST_ID = 4  # hex digits, which have 65,536 values: seldom the same for two alerts
 
 
 def _rows(

@@ -3,6 +3,9 @@
 An assessment is a function of what the history holds: current scores, release markers and what
 people did about alerts.  Batches are looked at in key order whatever the order of merging, and
 only what differs from the last assessment is written.
+
+Here: the order of the steps.  Not here: what is found (``assessment``), and how it is written
+(``differences``).
 """
 
 from collections.abc import Sequence

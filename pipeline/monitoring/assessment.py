@@ -1,4 +1,8 @@
-"""Gates, trends, findings and episodes of the batches from a certain one on."""
+"""Gates, trends, findings and episodes of the batches from a certain one on.
+
+Not here: reading what they are computed from (``inputs``, ``previous``), and writing what differs
+(``differences``).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Telling somebody of a new alert: a program of theirs, or a web address; off by default."""
+"""Notifications of new alerts, to a program or a web address; off by default.
+
+Not here: which alerts there are (``episodes``), and what they say (``alert_texts``).
+"""
 
 import json
 import logging

@@ -1,4 +1,7 @@
-"""What an assessment changes in the history: found by comparing, written in one transaction."""
+"""What an assessment changes in the history: found by comparing, written in one transaction.
+
+Not here: what should stand there (``result_tables``).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,7 @@
-"""From findings to alerts: one episode from the batch that opens it to the one that ends it."""
+"""From findings to alerts: one episode from the batch that opens it to the one that ends it.
+
+Not here: what is wrong with a batch (``findings``), and what an alert says (``alert_texts``).
+"""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,9 @@
-"""What is wrong with a batch: thresholds passed, shifts, other losers, failed gates.
+"""What is wrong with a batch: breached thresholds, shifts, other losers, failed gates.
 
-A threshold is passed by one score.  Scores of one attribute and slice move together, so shifts and
-other losers are found for the attribute and slice, with the scores that show it.
+A threshold is breached by one score.  Scores of one attribute and slice move together, so shifts
+and other losers are found for the attribute and slice, with the scores that show it.
+
+Not here: statistics (``trends``), and what becomes of a finding batch after batch (``episodes``).
 """
 
 from collections.abc import Callable, Iterable

@@ -1,4 +1,7 @@
-"""Trends: every followed score of every assessed batch against those before it."""
+"""Trends: every followed score of every assessed batch against those before it.
+
+Not here: the statistics (``trends.follow``), and which scores are followed (``settings.choices``).
+"""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Which batches are unlike those before them, so that their scores are not judged."""
+"""Which batches are unlike those before them, so that their scores are not judged.
+
+Not here: the tests (``trends.gates``).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""What an assessment looks at, read from the history once."""
+"""What an assessment looks at, read from the history once.
+
+Not here: what earlier assessments left there (``previous``).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

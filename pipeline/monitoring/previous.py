@@ -1,4 +1,7 @@
-"""What earlier assessments left in the history, as far as it can matter to the next one."""
+"""What earlier assessments left in the history, as far as it can matter to the next one.
+
+Not here: scores and other inputs (``inputs``).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

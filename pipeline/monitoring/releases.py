@@ -1,4 +1,7 @@
-"""Releases that the log itself tells of: the version that made most lists of a batch changed."""
+"""Releases that the log itself shows: the version that made most lists of a batch changed.
+
+Not here: releases that people mark (``alerts``).
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise

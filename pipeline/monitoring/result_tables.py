@@ -1,4 +1,7 @@
-"""What an assessment found, as rows of the history's tables."""
+"""What an assessment found, as rows of the history's tables.
+
+Not here: what the tables are (``schemas.monitoring``), and writing them (``differences``).
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field

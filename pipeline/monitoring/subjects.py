@@ -1,4 +1,7 @@
-"""What episodes are about: scores, the attributes of slices, gates."""
+"""What episodes are about: scores, the attributes of slices, gates.
+
+Not here: what is wrong with them (``findings``).
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

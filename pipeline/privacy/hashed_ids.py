@@ -2,6 +2,8 @@
 
 The hash is HMAC-SHA256 (RFC 2104) of the id in UTF-8, its first 128 bits in hex digits.  One id has
 one hash, whatever column it stands in, so that lists which stand in for a query still do.
+
+Not here: where the key comes from (``settings.id_key``).
 """
 
 import hmac
@@ -15,7 +17,7 @@ from pipeline.settings.audit import Settings
 from pipeline.settings.id_key import key_from
 
 _FUNCTION = "keyed_id"
-_DIGITS = 32
+_DIGITS = 32  # hex digits: 128 bits
 
 
 def keyed_hash(key: bytes, text: str) -> str:

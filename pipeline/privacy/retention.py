@@ -1,4 +1,7 @@
-"""How long rows stay: a batch file without them keeps its counts, scores and manifest."""
+"""How long rows stay: a batch file without them keeps its counts, scores and manifest.
+
+Not here: putting such a file in the place of the batch's (``history.forget``).
+"""
 
 from collections.abc import Mapping
 from datetime import date

@@ -1,5 +1,7 @@
 """Which numbers are about too few: small cells, and others that would give them away.
 
+Not here: leaving them out of tables and texts (``suppression``).
+
 A *cell* is a group of an attribute in a slice of a batch; a *block* is all groups of an attribute
 there, published as a whole or not at all.  The size of a cell is how many queries it rests on; its
 lists and rows are never fewer.  Rows without a group are no group.

@@ -2,6 +2,8 @@
 
 The store keeps everything.  What leaves it (the published copy, ``evenrank history``, alerts) is
 read through here; with ``privacy.min_cell`` off, that is the tables as they are.
+
+Not here: which numbers are about too few (``small_cells``).
 """
 
 from collections import defaultdict

@@ -1,4 +1,7 @@
-"""The copy that dashboards read: the history with documented views, swapped in atomically."""
+"""The copy that dashboards read: the history with documented views, swapped in atomically.
+
+Not here: tables that only the copy has (``copy_tables``), and the views (``schemas.views``).
+"""
 
 import os
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Tables that are written into the published copy for its views: days, limits, the copy itself."""
+"""Tables that are written into the published copy for its views: days, limits, the copy itself.
+
+Not here: their declarations (``schemas.copy``), and the worst lists (``worst_lists``).
+"""
 
 import json
 from collections.abc import Iterator

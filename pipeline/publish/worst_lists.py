@@ -1,4 +1,7 @@
-"""The lists of the newest batch in which a group lacks most exposure, entry by entry."""
+"""The lists of the newest batch in which a group lacks most exposure, entry by entry.
+
+Not here: scores of single lists, and the table that these go to (``schemas.copy``).
+"""
 
 import duckdb
 import pyarrow

@@ -1,4 +1,7 @@
-"""What a batch has come to, as one digest: two runs that agree in it agree in every number."""
+"""What a batch has come to, as one digest: two runs that agree in it agree in every number.
+
+Not here: digests of settings (``settings.audit``), files (``store.files``) and code (``version``).
+"""
 
 from dataclasses import fields
 

@@ -1,4 +1,8 @@
-"""From stored counts to rows of scores, and into the batch's file."""
+"""From stored counts to rows of scores, and into the batch's file.
+
+Not here: formulas (``metrics.evaluate``), how sure a score is (``evidence``), and whether it is
+acceptable (``verdicts``).
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass

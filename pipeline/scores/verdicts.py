@@ -1,4 +1,7 @@
-"""Whether a score is acceptable: by its threshold, and by what it rests on."""
+"""Whether a score is acceptable: by its threshold, and by what it rests on.
+
+Not here: batches before it, by which a gate may keep it from being judged (``monitoring``).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,8 @@
-"""Settings of an audit: what ``audit.yaml`` may say, and what it means when it says nothing."""
+"""Settings of an audit: what ``audit.yaml`` may say, and what it means when it says nothing.
+
+Here: what several sections have to agree in, and the digests of all of them.  Not here: what one
+section may say by itself (``sections``), and reading a file (``load``).
+"""
 
 import hashlib
 import json

@@ -1,4 +1,7 @@
-"""Which batch a caller means: its key, or a moment of the day that it is."""
+"""Which batch a caller means: its key, or a moment of the day that it is.
+
+Not here: whether there is a log of it (``log.deliveries``).
+"""
 
 import re
 from datetime import date, datetime, timedelta

@@ -1,4 +1,7 @@
-"""Settings that the environment may say instead of the file: where things lie."""
+"""Settings that the environment may say instead of the file: where things lie.
+
+Not here: variables that stand for options of a command (``cli``).
+"""
 
 import glob
 import os

@@ -1,4 +1,7 @@
-"""The key of the hash of ids: where it comes from, and what may be said about it."""
+"""The key of the hash of ids: where it comes from, and what may be said about it.
+
+Not here: hashing (``privacy.hashed_ids``).
+"""
 
 import hmac
 import os

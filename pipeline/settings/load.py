@@ -16,8 +16,8 @@ from pipeline.settings.text import cut, read_text
 
 DEFAULT_FILE = "audit.yaml"
 
-_MOST_PROBLEMS = 40
-_LONGEST_PROBLEM = 300
+_MOST_PROBLEMS = 40  # a screen of them
+_LONGEST_PROBLEM = 300  # a value that is quoted may be as long as the file
 
 
 def load_settings(path: Path | None = None) -> Settings:

@@ -95,7 +95,8 @@ class Evidence(Part):
 
     ``resamples``: 0 computes no intervals, and ``noise_draws``: 0 no noise floor.  ``decide_by``
     says whether the limit of the interval must be beyond a threshold, or the number alone.  Minima
-    hold for every group that is compared, in the slice at hand.
+    hold for every group that is compared, in the slice at hand.  docs/evidence.md has the reasons
+    for the defaults.
     """
 
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
@@ -124,7 +125,8 @@ class Gate(Part):
     """What a batch must have in common with those before it, so that its scores can be judged.
 
     Each limit is a distance from the median of the last ``window`` judged batches; null turns it
-    off.  No gate is tested while there are fewer than ``least`` of them.
+    off.  No gate is tested while there are fewer than ``least`` of them.  docs/trends.md has the
+    reasons for the defaults.
     """
 
     window: int = Field(default=28, ge=1, le=1000)
@@ -141,7 +143,8 @@ class Trends(Part):
 
     ``scores``: labels to follow; by default the first aggregation of each metric that has an
     unfair side, and every score with a threshold.  ``smoothing`` is the weight of the newest batch
-    in the EWMA, ``drift`` the slack of the CUSUM in standard errors.
+    in the EWMA, ``drift`` the slack of the CUSUM in standard errors.  docs/trends.md has the
+    reasons for the defaults.
     """
 
     window: int = Field(default=56, ge=8, le=400)
@@ -174,7 +177,7 @@ class Privacy(Part):
     """What of people's data is kept, and what is shown.
 
     ``hash_ids`` are replaced by a keyed hash when they are read; ``key`` names the variable of the
-    environment that holds the key.  ``min_cell``: cells with fewer rows are not published.
+    environment that holds the key.  ``min_cell``: cells with fewer queries are not published.
     """
 
     hash_ids: Annotated[

@@ -1,6 +1,6 @@
 """The text of a settings file as a mapping: plain YAML, each key once, nothing that runs or grows.
 
-What the settings mean is the business of ``settings``.
+Not here: what the settings mean (``audit``, ``sections``).
 """
 
 import re
@@ -11,9 +11,9 @@ import yaml
 
 from pipeline.errors import SettingsError
 
-_MOST_BYTES = 1_000_000
-_DEEPEST = 20
-_LARGEST = 2**63
+_MOST_BYTES = 1_000_000  # settings are small: a larger file is something else
+_DEEPEST = 20  # settings nest a few levels; deeper texts could exhaust the stack
+_LARGEST = 2**63  # whole numbers that fit into 64 bits with a sign are below
 _BROKEN = re.compile("[\0\ud800-\udfff]")
 _ODD_TAGS = ("binary", "set", "omap", "pairs")
 """Types of YAML that no setting has; the order of a set is not even the same twice."""

@@ -5,6 +5,8 @@ for one thing: blocks of metadata hold pieces of both, and are written over in p
 a write, and no piece of the file can be read again.  So these blocks are kept in a file beside the
 database until the checkpoint is done, and put back by whoever opens it next otherwise; the
 write-ahead log still has all that the checkpoint would have taken over.
+
+Not here: files that are written whole (``files``).
 """
 
 import fcntl

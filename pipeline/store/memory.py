@@ -1,4 +1,7 @@
-"""Memory: how much a session may take, what it says when that is not enough, what a batch took."""
+"""Memory: how much a session may take, what it says when that is not enough, what a batch took.
+
+Not here: memory that a module bounds by itself, by the number of rows or lists that it holds.
+"""
 
 import re
 import sys

@@ -1,4 +1,7 @@
-"""Where an audit keeps its files, and how they are opened: paths, sessions, transactions, locks."""
+"""Databases, opened: sessions within their limits, and files attached to them with their locks.
+
+Not here: where files lie (``paths``), and transactions (``tables``).
+"""
 
 import logging
 import os

@@ -1,8 +1,7 @@
 """Synthetic rankings with a known amount of bias, to see what a metric makes of it.
 
-What belongs here: what may be asked for, and the log that comes of it, as tables or as files in the
-layout that ``evenrank run`` reads.  How a ranking is drawn stands in ``orders`` beside this file,
-what is logged of it in ``days``.
+Here: what may be asked for, and the log that comes of it, as tables.  Not here: how a ranking is
+drawn (``biased_orders``), what is logged of it (``biased_days``), files (``biased_period``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

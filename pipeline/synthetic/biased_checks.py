@@ -1,4 +1,7 @@
-"""Why biased rankings cannot be generated as asked: every reason at once, with what to change."""
+"""Why biased rankings cannot be generated as asked: every reason at once, with what to change.
+
+Not here: generating them (``biased``, ``biased_period``).
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

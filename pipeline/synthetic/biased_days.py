@@ -2,6 +2,8 @@
 
 As in ``marketplace``, every quantity has a stream of random numbers of its own that is read list
 after list: a list depends on what was asked for, its day and its number alone.
+
+Not here: in which order groups and items stand (``biased_orders``).
 """
 
 from collections.abc import Iterator, Mapping

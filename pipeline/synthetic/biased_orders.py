@@ -1,7 +1,7 @@
 """How a ranking with a known amount of bias is drawn, for many lists at once.
 
-What belongs here: arrays in, arrays out.  Which lists there are, what else is logged of them and
-where it is written stands in ``pipeline.synthetic.biased``.
+Here: arrays in, arrays out.  Not here: which lists there are and what else is logged of them
+(``biased_days``).
 
 The groups stand in the order in which the bias prefers them: group 0 first.  The process is that of
 RankTune (Cachel & Rundensteiner, FairRankTune): at each place the next group follows either the

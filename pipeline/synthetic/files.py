@@ -1,7 +1,8 @@
 """Files of synthetic logs: their layout, how they replace each other, and what is planted in them.
 
-What belongs here: everything generators share once they know which rows to write.  A generated file
-carries a mark in its metadata, and only files with the mark are ever replaced or removed.
+Here: everything generators share once they know which rows to write.  Not here: any drawing of
+lists.  A generated file carries a mark in its metadata, and only files with the mark are ever
+replaced or removed.
 """
 
 import os

@@ -1,8 +1,9 @@
 """Synthetic ranking logs of a marketplace, with three incidents an audit should notice.
 
-What belongs here: who sells, who asks, how a ranker answers, and how the answer is logged.  Every
-number is drawn from a stream of its own, list after list, so a day depends on the seed, its date
-and the number of items only: not on the other days, nor on how many lists are held at a time.
+Here: who sells, who asks, how a ranker answers, and how the answer is logged.  Not here: files
+(``files``), and how often a query is asked (``queries``).  Every number is drawn from a stream of
+its own, list after list, so a day depends on the seed, its date and the number of items only: not
+on the other days, nor on how many lists are held at a time.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,7 @@
-"""Which queries a synthetic log answers, and how often each of them is asked."""
+"""Which queries a synthetic log answers, and how often each of them is asked.
+
+Not here: what is answered (``marketplace``, ``biased_days``).
+"""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,7 @@
-"""Where a series changed level, seen from today."""
+"""Where a series changed level, seen from today.
+
+Not here: whether tonight is news (``discoveries``).
+"""
 
 from dataclasses import dataclass
 from itertools import pairwise

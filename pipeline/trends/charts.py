@@ -2,6 +2,8 @@
 
 Residuals are standard normal where nothing changed, and positive towards the unfair side.  The
 Shewhart chart is the residual itself; the EWMA and the CUSUM remember.
+
+Not here: what was expected (``residuals``), and the laws of the charts (``run_lengths``).
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Which of a night's many series are news: false discoveries, and parents before children."""
+"""Which of a night's many series are news: false discoveries, and parents before children.
+
+Not here: the p-value of one series (``charts``).
+"""
 
 from dataclasses import dataclass
 from typing import Literal

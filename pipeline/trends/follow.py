@@ -1,4 +1,8 @@
-"""How far the newest batch of every series is from what came before it."""
+"""How far the newest batch of every series is from what came before it.
+
+Here: residuals, charts and p-values, put together.  Not here: which series are news
+(``discoveries``).
+"""
 
 from dataclasses import dataclass
 

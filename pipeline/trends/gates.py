@@ -2,6 +2,9 @@
 
 A score says something about a ranker only where the data are what they were: a day with half its
 rows, or without the labels of one group, moves fairness scores and nobody ranked differently.
+
+Not here: validation of single rows (``pipeline.log``), and what becomes of a batch that fails
+(``pipeline.monitoring``).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -3,6 +3,8 @@
 For each batch and series: a baseline of earlier batches, what it makes us expect, and the distance
 of the value from that.  The rows of arrays are batches, oldest first, the columns series.  Sums run
 row by row, so that neither the number of series nor later batches can move a bit of a result.
+
+Not here: memory from batch to batch (``charts``).
 """
 
 from dataclasses import dataclass

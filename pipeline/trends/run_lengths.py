@@ -2,6 +2,8 @@
 
 All of them are integral equations of the chart's next state, solved on Gauss-Legendre nodes: what
 Brook and Evans' Markov chain tends to as its states become many, with fewer states.
+
+Not here: the charts themselves (``charts``).
 """
 
 from functools import cache

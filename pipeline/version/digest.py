@@ -3,6 +3,8 @@
 Comments, docstrings, imports and layout do not count, nor do the places and names of top-level
 definitions: a reference to one counts as what that one says.  All else counts, texts such as SQL
 included, and alike on every version of Python.
+
+Not here: finding definitions (``modules``), and where numbers begin (``pipeline.version``).
 """
 
 import ast

@@ -1,6 +1,8 @@
 """Modules of the project as they are written: what their top levels define and import.
 
 Source is parsed and never imported, so that a digest of it costs no import and runs nothing.
+
+Not here: what is digested of them (``digest``).
 """
 
 import ast

@@ -1,4 +1,7 @@
-"""Counts of the cells that a batch falls into: values of a slice column, or queries."""
+"""Counts of the cells that a batch falls into: values of a slice column, or queries.
+
+Not here: batches put together from them (``counterfactuals``).
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

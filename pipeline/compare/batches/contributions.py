@@ -1,4 +1,7 @@
-"""Changes and their parts: what a split holds, and how parts are made to add up."""
+"""Changes and their parts: what a split holds, and how parts are made to add up.
+
+Not here: scores and counts (``decomposition``, ``counterfactuals``).
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Counts as plain rows of numbers, so that batches that never were can be put together and scored.
 
+Not here: which batches are put together, and why (``decomposition``).
+
 Counts are additive, and so are such rows: cells times weights, added up in the order of the cells,
 are the counts of a batch with another mix of cells.  They need not be whole numbers.
 """

@@ -1,5 +1,7 @@
 """A change of a score, split into mix and treatment, and over the cells of a partition.
 
+Not here: where counts come from (``cells``), and how they are put together (``counterfactuals``).
+
 Both batches are cut into the same cells: the values of a slice column, or queries.  *Mix* is how
 many lists each cell has, *treatment* all that happens inside its lists: which items they show, and
 in which order.  The batch "mix of B, treatment of A" takes the lists of A in each cell, as many

@@ -1,4 +1,7 @@
-"""Two batches of a store: which counts are compared, cut into which cells."""
+"""Two batches of a store: which counts are compared, cut into which cells.
+
+Not here: the split itself (``decomposition``), and its report (``report``).
+"""
 
 from collections.abc import Sequence
 

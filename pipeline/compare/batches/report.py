@@ -1,4 +1,7 @@
-"""What explaining a change found: for people, and as a document."""
+"""What explaining a change found: for people, and as a document.
+
+Not here: lines of a terminal (``cli.explain``).
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass

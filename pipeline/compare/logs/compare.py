@@ -3,6 +3,8 @@
 Two logs are read with the checks of every log, and each list of A is compared with the list of B
 that answers the same query.  Rows are joined in the database and looked at some lists at a time;
 what is held is a few numbers per query.
+
+Not here: which list answers which (``pairing``), and what is made of the numbers (``report``).
 """
 
 import tempfile

@@ -1,4 +1,7 @@
-"""Which list of one log answers the same query as which list of another."""
+"""Which list of one log answers the same query as which list of another.
+
+Not here: how two lists differ (``compare``).
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""What a comparison of two logs found: of each query, overall, and as a document."""
+"""What a comparison of two logs found: of each query, overall, and as a document.
+
+Not here: lines of a terminal (``cli.compare``).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

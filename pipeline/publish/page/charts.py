@@ -2,6 +2,8 @@
 
 Fields have fixed names, and names from the data travel as values only: no name can mean anything
 to Vega.  Texts are ready to read when they arrive.
+
+Not here: their data (``document``), and what happens at a click (``script/``).
 """
 
 from typing import Any

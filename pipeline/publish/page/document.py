@@ -1,4 +1,7 @@
-"""What the page holds: series, groups, changes, lists and alerts, by number where names repeat."""
+"""What the page holds: series, groups, changes, lists and alerts, by number where names repeat.
+
+Not here: queries (``reading``), charts (``charts``), HTML (``page``).
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace

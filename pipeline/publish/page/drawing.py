@@ -2,6 +2,8 @@
 
 Making them takes about two seconds, so they are kept beside the compiled code that they are made
 by, as long as that code and the packages stay the same.
+
+Not here: the charts (``charts``), and the data that they draw.
 """
 
 import json

@@ -2,6 +2,8 @@
 
 A month of a few slices is shown whole.  Years of many slices are not: whole batches go back
 further than slices, and the scores that decide further than the other aggregations of a metric.
+
+Not here: selecting it (``reading``).
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""Keeps the page in step with the published copy."""
+"""Keeps the page in step with the published copy.
+
+Not here: how either of them is written (``page``, ``pipeline.publish.copy``).
+"""
 
 import logging
 from pathlib import Path

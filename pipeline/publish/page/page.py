@@ -1,4 +1,7 @@
-"""Writes the page: text around the data, one file, nothing fetched from anywhere."""
+"""Writes the page: text around the data, one file, nothing fetched from anywhere.
+
+Not here: which data (``document``), and the looks of verdicts (``formatting.looks``).
+"""
 
 import gzip
 import json

@@ -1,4 +1,7 @@
-"""What the page selects from the published copy: contract views only, one question each."""
+"""What the page selects from the published copy: contract views only, one question each.
+
+Not here: how much of it (``extent``), and what is made of it (``document``).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

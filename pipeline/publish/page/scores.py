@@ -1,4 +1,7 @@
-"""What the page says of a score by itself: from its declaration, for labels of any age."""
+"""What the page says of a score by itself: from its declaration, for labels of any age.
+
+Not here: its values (``document``).
+"""
 
 from dataclasses import dataclass
 from math import isfinite

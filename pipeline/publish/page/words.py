@@ -1,4 +1,7 @@
-"""What the page says in words: the headline, slices, numbers in three digits, times in UTC."""
+"""The headline of the page: whether the newest batch is bad, in one sentence.
+
+Not here: numbers, moments and names (``formatting.numbers``), and what alerts say.
+"""
 
 from collections.abc import Mapping
 from typing import Any

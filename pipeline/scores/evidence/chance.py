@@ -1,5 +1,7 @@
 """What chance alone does to the groups of some lists, if group does not matter for position.
 
+Not here: scores under this law, and how unusual a value is (``noise_floor``).
+
 Every list is its own items in random order.  What a group gets of a position weight w in a list of
 n items is then a sample without replacement: with n_g items its mean is n_g * mean(w), and
 

@@ -1,4 +1,8 @@
-"""What is known about every score of a batch beside the score itself."""
+"""What is known about every score of a batch beside the score itself.
+
+Here: intervals and noise floors, put together.  Not here: how either is computed (``resampling``,
+``intervals``, ``noise_floor``).
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

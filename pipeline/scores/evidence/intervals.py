@@ -1,4 +1,4 @@
-"""From resampled scores to intervals."""
+"""From resampled scores to intervals.  Not here: resampling (``resampling``)."""
 
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit

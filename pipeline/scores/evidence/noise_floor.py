@@ -1,4 +1,7 @@
-"""The noise floor: what scores would be if group did not matter for position."""
+"""The noise floor: what scores would be if group did not matter for position.
+
+Not here: the law of groups in lists (``chance``), and the verdict (``scores.verdicts``).
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -2,6 +2,8 @@
 
 numpy promises the raw output of its bit generators, not what its distributions make of it; so
 distributions are made here, from raw numbers.
+
+Not here: what is resampled or drawn with them (``resampling``, ``chance``).
 """
 
 from functools import lru_cache

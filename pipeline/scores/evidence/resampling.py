@@ -4,6 +4,8 @@ Requests of one query are not independent, so queries are what is drawn.  They a
 fixed number of buckets, and each bucket counts a Poisson(1) number of times in a resample: the cost
 does not depend on the number of lists.  Every score is a ratio of sums, so the number of buckets
 that a resample happens to draw cancels out.
+
+Not here: the ends of intervals (``intervals``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
