@@ -51,7 +51,7 @@ _OF_BATCHES = (
     "graded_rows",
 )
 _OF_LISTS = ("queries", "lists", "lists_undefined")
-"""What is not told of attributes of which something is left out: rule 5 of ``cells``."""
+"""What is not told of attributes of which something is left out: rule 5 of ``small_cells``."""
 _PLACE = ("batch", "slice", "slice_value")
 _BLOCK = (*_PLACE, "attribute")
 
