@@ -13,6 +13,7 @@ written to the session as ``list_groups`` and a number, and a statement counts t
 import numpy as np
 import pyarrow
 
+from metrics import PREFIX_UNIT, UNIT
 from metrics.weights import IntArray
 from pipeline.counts.dimensions import Ground
 from pipeline.counts.exact_sums import halves, joined
@@ -20,6 +21,7 @@ from pipeline.counts.list_groups import ListGroups
 from pipeline.counts.sql import Counting
 from pipeline.log.row_chunks import RowChunk
 from schemas.columns import literal
+from schemas.counts import PAIR_STATS, PREFIX_STATS
 
 MOST_COUNTERS = 4_000_000
 """Counters of one kind that are held; most take no memory before they are used."""
@@ -27,6 +29,9 @@ MOST_SEEN = 100_000_000
 """Bytes that say which queries have been seen with which group."""
 _COUNTED = ("lists", "pair_lists", "pairs", "won")
 _SCALED = ("won_share", "entropy", "share", "divergence")
+_ENDS = ("high", "low")
+_STATISTICS = {"entropy": "entropy", "share": "share", "own": "divergence"}
+"""Fields of PrefixCounts, and the columns they are summed from."""
 _WRITTEN = ("own", "length", "pairs", "won", *_SCALED)
 
 
@@ -138,9 +143,8 @@ class GroupSums:
         self._from_counters("mixes", "length, own, lists", {**columns, "lists": self._mixes[here]})
 
     def _register(self, columns: dict[str, IntArray], statement: str) -> None:
-        self._counting.connection.register("counters", pyarrow.table(columns))
-        self._counting.connection.execute(statement)
-        self._counting.connection.unregister("counters")
+        with self._counting.registered("counters", pyarrow.table(columns)):
+            self._counting.connection.execute(statement)
 
     def _from_counters(self, name: str, said: str, columns: dict[str, IntArray]) -> None:
         """A session table of counters whose ``key`` stands for a slice value and a group."""
@@ -168,7 +172,33 @@ class GroupSums:
         )
 
 
-_ENDS = ("high", "low")
-
-PREFIX_STATISTICS = {"entropy": "entropy", "share": "share", "own": "divergence"}
-"""Fields of PrefixCounts, and the columns they are summed from."""
+def fill_group_counts(counting: Counting, attribute: str) -> None:
+    """Add what ARP and NDKL are made of, and what their intervals resample, for one attribute."""
+    name = literal(attribute)
+    key = f"SELECT slice, slice_value, {name} AS attribute, group_value"
+    counting.fill(
+        PAIR_STATS,
+        f"{key}, sum(pair_lists)::BIGINT AS lists, sum(pairs)::HUGEINT AS pairs, "
+        "sum(won)::HUGEINT AS won, sum(won_share)::HUGEINT AS share_sum "
+        "FROM group_sums GROUP BY ALL HAVING sum(pair_lists) > 0",
+    )
+    counting.fill(
+        PREFIX_STATS,
+        f"{key}, sum(lists)::BIGINT AS lists, any_value(queries) AS queries, "
+        "sum(entropy)::HUGEINT AS entropy_sum, sum(share)::HUGEINT AS share_sum, "
+        "sum(divergence)::HUGEINT AS own_sum FROM group_sums "
+        "JOIN group_queries USING (slice, slice_value, group_value) GROUP BY ALL",
+    )
+    counting.fill_buckets(
+        "FROM group_sums",
+        ("slice", "slice_value", "group_value"),
+        {
+            "pair_lists": "sum(pair_lists)",
+            "pair_share": f"sum(won_share) / {UNIT}",
+            **{
+                statistic: f"sum({column}) / {PREFIX_UNIT}"
+                for statistic, column in _STATISTICS.items()
+            },
+        },
+        attribute=attribute,
+    )

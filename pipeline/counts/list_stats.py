@@ -6,34 +6,31 @@ on the order of lists nor on how many are held at a time.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow
 
-from metrics import UNIT, UNKNOWN, WHOLE, Grouping, Measure, PerList, Rankings
+from metrics import UNIT, UNKNOWN, WHOLE, Grouping, Measure, Rankings
 from metrics.terms import Given
 from metrics.weights import FloatArray, IntArray, Weight
-from pipeline.counts.bucket_sums import BucketTotals
 from pipeline.counts.dimensions import Ground
-from pipeline.counts.exact_sums import scaled_sums
+from pipeline.counts.list_sums import ListSums, Part, SliceCodes, add_lists
 from pipeline.counts.rankings import LIST_COLUMNS, Chunk, chunks_of, rankings_of
-from pipeline.counts.sql import Counting, bucket_of, scaled, structs
-from pipeline.errors import AuditError
+from pipeline.counts.sql import Counting, bucket_of, scaled
 from pipeline.log.row_chunks import RowChunk, row_chunks
 from pipeline.log.whole_lists import CHUNK_ROWS
 from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
 from pipeline.version import code_version
-from schemas.columns import Table, internal, literal
+from schemas.columns import Table, internal, quoted
+from schemas.counts import BUCKET_SUMS, LIST_STATS
 
 _DENSE_CELLS = 4_000_000
 """Most cells of a table of lists by groups that is held at a time."""
 
 Row = dict[str, Any]
-Part = tuple[str, str]
-"""A slice and its value."""
 
 
 def basis(settings: Settings, measure: Measure, attribute: str | None) -> str:
@@ -49,33 +46,19 @@ def basis(settings: Settings, measure: Measure, attribute: str | None) -> str:
     return json.dumps(said, sort_keys=True, ensure_ascii=False)
 
 
-@dataclass
-class _Sums:
-    """Exact sums over lists, by slice and group."""
-
-    buckets: BucketTotals[tuple[Any, ...]] = field(default_factory=BucketTotals)
-    lists: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    value: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    weight: dict[tuple[Any, ...], int] = field(default_factory=dict)
-
-    def add(self, key: tuple[Any, ...], lists: int, value: int, weight: int) -> None:
-        for sums, one in ((self.lists, lists), (self.value, value), (self.weight, weight)):
-            sums[key] = sums.get(key, 0) + one
+def fill_list_stats(counting: Counting, ground: Ground) -> None:
+    """Add the measures that look at lists one by one, and what their intervals resample."""
+    wanted = [measure for measure in counting.settings.measures if measure.uses_lists]
+    if not wanted:
+        return
+    stats = ListStats(counting, ground, wanted)
+    stats.run()
+    for table, rows in ((LIST_STATS, stats.rows()), (BUCKET_SUMS, stats.bucket_rows())):
+        with counting.registered("list_rows", _arrow_of(table, rows)):
+            counting.fill(table, "SELECT * FROM list_rows")
 
 
-@dataclass(frozen=True)
-class _Cells:
-    """Which sums the numbers of some lists belong to: a code per list, and what codes mean."""
-
-    code: IntArray
-    parts: Sequence[Part]
-
-    def keys(self, names: Sequence[str | None]) -> list[tuple[Part, str | None]]:
-        """Slice and group of each cell, where a list has one cell per group of ``names``."""
-        return [(part, name) for part in self.parts for name in names]
-
-
-class ListMeasuring:
+class ListStats:
     """Fills ``list_stats`` of a batch for the measures that look at lists."""
 
     def __init__(self, counting: Counting, ground: Ground, measures: Iterable[Measure]) -> None:
@@ -90,7 +73,7 @@ class ListMeasuring:
         }
         self.sizes = {name: self._sizes(name) for name in self.attributes}
         self.names = {name: self._group_names(name) for name in self.attributes}
-        self.sums: dict[tuple[Measure, str | None, str | None], _Sums] = {}
+        self.sums: dict[tuple[Measure, str | None, str | None], ListSums] = {}
 
     def run(self) -> None:
         """Compute all lists."""
@@ -124,14 +107,14 @@ class ListMeasuring:
             found[name] = codes[groups.code].take(chunk.ints["cell"])
         return found
 
-    def _slices(self, chunk: RowChunk) -> list[_Cells]:
+    def _slices(self, chunk: RowChunk) -> list[SliceCodes]:
         """The slices that each list belongs to, a table for each slice column."""
         ground = self.ground
         part = ground.part[chunk.lists]
         found = []
         for codes in ground.codes:
             first, last = codes.min(), codes.max()
-            found.append(_Cells(codes[part] - first, ground.values[first : last + 1]))
+            found.append(SliceCodes(codes[part] - first, ground.values[first : last + 1]))
         return found
 
     def _by_weight(self) -> Iterator[tuple[Weight, Given, list[Measure]]]:
@@ -152,19 +135,19 @@ class ListMeasuring:
         deepest = self.connection.execute("SELECT max(place) FROM positions").fetchall()[0][0]
         ranks = np.arange(1, deepest + 1)
         weights = np.rint(weight.at(ranks, numbers) * UNIT).astype(np.int64)
-        self.connection.register(
+        with self.counting.registered(
             "weights_frame", pyarrow.table({"place": ranks, "weight": weights})
+        ):
+            self.connection.execute("CREATE OR REPLACE TEMP TABLE weights AS FROM weights_frame")
+        # Columns of the user may be called like one of ours.
+        renamed = "".join(f", {quoted(name)} AS {internal(name)}" for name in self.settings.slices)
+        columns = "query_id, item_id, list_id, weight, relevance"
+        rows = (
+            f"(SELECT query_id, item_id, list_id, rank, relevance{renamed} "
+            f"FROM {self.database}.ranking_log) JOIN weights ON place = rank"
         )
-        self.connection.execute("CREATE OR REPLACE TEMP TABLE weights AS FROM weights_frame")
-        self.connection.unregister("weights_frame")
-        slices = [(literal(WHOLE), literal(WHOLE))]
-        slices += [(literal(name), internal(name)) for name in self.settings.slices]
-        self.connection.execute(
-            "CREATE OR REPLACE TEMP VIEW sliced AS SELECT s.slice AS slice, "
-            "s.slice_value AS slice_value, query_id, item_id, list_id, weight, relevance FROM "
-            f"(SELECT *, unnest({structs('slice', 'slice_value', slices)}) AS s "
-            f"FROM {self.counting.log} JOIN weights ON place = rank)"
-        )
+        sliced = self.counting.by_slice(f"(SELECT * FROM {rows})", columns)
+        self.connection.execute(f"CREATE OR REPLACE TEMP VIEW sliced AS {sliced}")
         key = "slice, slice_value, query_id"
         yield from chunks_of(
             self.connection,
@@ -215,7 +198,7 @@ class ListMeasuring:
         measures: Sequence[Measure],
         lists: Rankings,
         codes: Mapping[str, IntArray],
-        slices: Sequence[_Cells],
+        slices: Sequence[SliceCodes],
         bucket: IntArray,
     ) -> None:
         """Add what lists are worth to the sums; ``codes`` are those of their rows' groups."""
@@ -231,15 +214,15 @@ class ListMeasuring:
         measures: Sequence[Measure],
         attribute: str | None,
         lists: Rankings,
-        slices: Sequence[_Cells],
+        slices: Sequence[SliceCodes],
         bucket: IntArray,
     ) -> None:
         for measure in measures:
             for reading, function in measure.list_functions.items():
                 found = function(lists, measure.given)
-                sums = self.sums.setdefault((measure, reading, attribute), _Sums())
+                sums = self.sums.setdefault((measure, reading, attribute), ListSums())
                 groups = self.names[attribute] if measure.metric.per_group and attribute else None
-                _sum_up(measure, sums, found, groups, slices, bucket)
+                add_lists(measure, sums, found, groups, slices, bucket)
 
     def rows(self) -> Iterator[Row]:
         """Rows of list_stats."""
@@ -281,41 +264,7 @@ class ListMeasuring:
         }
 
 
-def _sum_up(
-    measure: Measure,
-    sums: _Sums,
-    found: PerList,
-    groups: Sequence[str] | None,
-    slices: Sequence[_Cells],
-    bucket: IntArray,
-) -> None:
-    """Add the numbers of some lists to ``sums``, under (slice, group)."""
-    names: Sequence[str | None] = (None,) if groups is None else groups
-    value = found.value.reshape(-1, len(names))
-    weight = np.ones(value.shape) if found.weight is None else found.weight.reshape(value.shape)
-    defined = ~np.isnan(value)
-    if not (np.isfinite(value[defined]).all() and np.isfinite(weight[defined]).all()):
-        raise AuditError(
-            f"{measure.label} is not finite on some list; nothing was stored. "
-            "This is a fault of the program: please report it."
-        )
-    which, group = np.nonzero(defined)
-    values, weights = value[which, group], weight[which, group]
-    for table in slices:
-        cell = table.code[which] * len(names) + group
-        keys = table.keys(names)
-        cells = len(keys)
-        sums.buckets.add(keys, cell, bucket[which], values, weights)
-        lists = np.bincount(cell, minlength=cells)
-        totals = scaled_sums(values, cell, cells)
-        # Most lists weigh 1 each, and counting them has just been done.
-        plain = found.weight is None
-        whole = [n * UNIT for n in lists.tolist()] if plain else scaled_sums(weights, cell, cells)
-        for at in np.flatnonzero(lists).tolist():
-            sums.add(keys[at], int(lists[at]), totals[at], whole[at])
-
-
-def _queried(chunk: Chunk) -> _Cells:
+def _queried(chunk: Chunk) -> SliceCodes:
     """The slice of each query, which a chunk of queries says itself."""
     starts = pyarrow.array(chunk.lists.starts)
     parts = list(
@@ -326,7 +275,7 @@ def _queried(chunk: Chunk) -> _Cells:
     )
     names = sorted(set(parts))
     at = {part: code for code, part in enumerate(names)}
-    return _Cells(np.array([at[part] for part in parts]), names)
+    return SliceCodes(np.array([at[part] for part in parts]), names)
 
 
 def _shares(names: Sequence[str], sizes: Mapping[str, float]) -> FloatArray | None:
@@ -338,6 +287,6 @@ def _shares(names: Sequence[str], sizes: Mapping[str, float]) -> FloatArray | No
     return shares
 
 
-def arrow_of(table: Table, rows: Iterable[Row]) -> pyarrow.Table:
+def _arrow_of(table: Table, rows: Iterable[Row]) -> pyarrow.Table:
     """Rows of ``table`` as Arrow."""
     return pyarrow.Table.from_pylist(list(rows), schema=table.arrow)

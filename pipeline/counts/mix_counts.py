@@ -81,9 +81,10 @@ class PairMixes:
             pair = {"one": np.full(len(here), one), "other": np.full(len(here), other)}
             found.append(said | pair)
         columns = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
-        self._counting.connection.register("pairs", pyarrow.table(columns))
-        self._counting.connection.execute(f"INSERT INTO {self._table} BY NAME SELECT * FROM pairs")
-        self._counting.connection.unregister("pairs")
+        with self._counting.registered("pairs", pyarrow.table(columns)):
+            self._counting.connection.execute(
+                f"INSERT INTO {self._table} BY NAME SELECT * FROM pairs"
+            )
 
     def fill(self) -> None:
         """Add the rows of mix_pairs."""
@@ -140,15 +141,14 @@ class SampledGroups:
         if not held:
             return
         columns = {name: np.concatenate([each[name] for each in held]) for name in held[0]}
-        self._counting.connection.register("kept", pyarrow.table(columns))
         name = literal(attribute)
-        self._counting.fill(
-            MIX_SAMPLE,
-            f"SELECT slice, slice_value, {name} AS attribute, list, group_value, length, own "
-            "FROM sampled JOIN kept USING (chosen) "
-            f'JOIN group_names ON code = "group" AND attribute = {name}',
-        )
-        self._counting.connection.unregister("kept")
+        with self._counting.registered("kept", pyarrow.table(columns)):
+            self._counting.fill(
+                MIX_SAMPLE,
+                f"SELECT slice, slice_value, {name} AS attribute, list, group_value, length, own "
+                "FROM sampled JOIN kept USING (chosen) "
+                f'JOIN group_names ON code = "group" AND attribute = {name}',
+            )
 
 
 def fill_mix_counts(counting: Counting, attribute: str) -> None:

@@ -13,8 +13,10 @@ import pyarrow
 from metrics.weights import IntArray
 from pipeline.counts.dimensions import Ground
 from pipeline.counts.exact_sums import Shares, joined
-from pipeline.counts.sql import Counting, histogram_sums
+from pipeline.counts.sql import Counting, attribute_structs, histogram_sums
 from pipeline.log.row_chunks import RowChunk
+from schemas.columns import internal
+from schemas.counts import RANK_COUNTS, bucket_counts
 
 MOST_CELLS = 8_000_000
 """Counters of one kind that are held; most take no memory before they are used."""
@@ -73,25 +75,24 @@ class Histogram:
             if self._ground.known[column] == self._ground.rows:
                 counts[name] = counts["rows"]
         connection = counting.connection
-        connection.register("bucket_counters", _filled(counts, ("bucket", "part", "rank", "cell")))
         whole = {name: each.sum(axis=0) for name, each in counts.items()}
-        connection.register("rank_counters", _filled(whole, ("part", "rank", "cell")))
-        for name, counters in (("histogram", "bucket_counters"), ("rank_sums", "rank_counters")):
-            connection.execute(
-                f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * EXCLUDE ({', '.join(_HALVES)}) "
-                f"REPLACE (rank + 1 AS rank), {joined('relevance_high', 'relevance_low')} "
-                f"AS relevance_sum, {joined('click_high', 'click_low')} AS click_sum "
-                f"FROM {counters}"
-            )
-        try:
+        buckets = _filled(counts, ("bucket", "part", "rank", "cell"))
+        ranks = _filled(whole, ("part", "rank", "cell"))
+        views = {"histogram": "bucket_counters", "rank_sums": "rank_counters"}
+        with (
+            counting.registered(views["histogram"], buckets),
+            counting.registered(views["rank_sums"], ranks),
+        ):
+            for name, counters in views.items():
+                connection.execute(
+                    f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * "
+                    f"EXCLUDE ({', '.join(_HALVES)}) REPLACE (rank + 1 AS rank), "
+                    f"{joined('relevance_high', 'relevance_low')} AS relevance_sum, "
+                    f"{joined('click_high', 'click_low')} AS click_sum FROM {counters}"
+                )
             yield
-        finally:
-            for name, counters in (
-                ("histogram", "bucket_counters"),
-                ("rank_sums", "rank_counters"),
-            ):
+            for name in views:
                 connection.execute(f"DROP VIEW {name}")
-                connection.unregister(counters)
 
 
 def _filled(counts: dict[str, IntArray], axes: tuple[str, ...]) -> pyarrow.Table:
@@ -117,13 +118,39 @@ def tables_by_sql(counting: Counting) -> Iterator[None]:
         f"CREATE OR REPLACE TEMP TABLE rank_sums AS SELECT part, rank, cell, {names} "
         "FROM histogram GROUP BY part, rank, cell"
     )
-    try:
-        yield
-    finally:
-        for name in ("histogram", "rank_sums"):
-            counting.connection.execute(f"DROP TABLE {name}")
+    yield
+    for name in ("histogram", "rank_sums"):
+        counting.connection.execute(f"DROP TABLE {name}")
 
 
 def histogram_fits(ground: Ground) -> bool:
     """Whether the counters of a batch fit in memory, and are worth it."""
     return Histogram.cells(ground) <= min(MOST_CELLS, CELLS_PER_ROW * ground.rows)
+
+
+def fill_rank_counts(counting: Counting) -> None:
+    """The rank histogram of buckets, and of slices, attributes and groups."""
+    cells = "".join(f", log_cells.{internal(n)}" for n in counting.settings.attribute_columns)
+    parts = counting.lists_slices("parts")
+    table = bucket_counts(counting.settings.slices, counting.settings.attribute_columns)
+    log_cells = f"JOIN {counting.database}.log_cells USING (cell)"
+    counting.connection.execute(f"DROP TABLE IF EXISTS {counting.database}.{table.name}")
+    counting.connection.execute(table.create(counting.name))
+    counting.fill(
+        table,
+        f"SELECT histogram.* EXCLUDE (part, cell){parts}{cells} FROM histogram "
+        f"JOIN parts USING (part) {log_cells}",
+        ordered=True,
+    )
+    sums = ", ".join(
+        f"sum({name})::{column.type} AS {name}"
+        for name, column in zip(RANK_COUNTS.names, RANK_COUNTS.columns, strict=True)
+        if name not in RANK_COUNTS.key
+    )
+    whole = f"SELECT rank_sums.*{parts}{cells} FROM rank_sums JOIN parts USING (part) {log_cells}"
+    grouped = f"SELECT *, unnest({attribute_structs(counting.settings)}) AS g FROM ({whole})"
+    counting.fill(
+        RANK_COUNTS,
+        f"SELECT slice, slice_value, g.attribute AS attribute, g.group_value AS group_value, "
+        f"rank, {sums} FROM ({counting.by_slice(f'({grouped})', '*')}) GROUP BY ALL",
+    )

@@ -1,4 +1,9 @@
-"""What each list adds up to: the session table ``lists``, one row per list."""
+"""Lists: what each adds up to, and from there slice_counts and model_versions.
+
+Here: totals of one list each, their session table ``lists``, which item_counts and group_counts
+read too, and counts of lists by slice, bucket and release.  Nothing that tells ranks, items or
+groups apart.
+"""
 
 from typing import Any
 
@@ -11,9 +16,11 @@ from pipeline.counts.dimensions import KNOWN, Ground
 from pipeline.counts.exact_sums import Shares, halves, joined, whole_numbers
 from pipeline.counts.sql import Counting
 from pipeline.log.row_chunks import RowChunk
+from schemas.counts import MODEL_VERSIONS, SLICE_COUNTS
 
 _HELD_LISTS = 250_000
 """Lists whose totals wait to be written together."""
+_HALVES = ("exposure_high", "exposure_low", "relevance_high", "relevance_low")
 
 
 def scaled_exposures(depth: int) -> IntArray:
@@ -78,10 +85,10 @@ class ListTotals:
             name: np.concatenate([each[name] for each in self._held]) for name in self._held[0]
         }
         self._held.clear()
-        connection = self._counting.connection
-        connection.register("totals", pyarrow.table(columns))
-        connection.execute("INSERT INTO list_totals BY NAME SELECT * FROM totals")
-        connection.unregister("totals")
+        with self._counting.registered("totals", pyarrow.table(columns)):
+            self._counting.connection.execute(
+                "INSERT INTO list_totals BY NAME SELECT * FROM totals"
+            )
 
     def store(self) -> None:
         """Make the session table ``lists``; sums of scaled numbers in it are exact.
@@ -104,4 +111,55 @@ class ListTotals:
         counting.connection.execute("DROP TABLE list_totals")
 
 
-_HALVES = ("exposure_high", "exposure_low", "relevance_high", "relevance_low")
+def make_positions(counting: Counting, ground: Ground) -> None:
+    """Make the session table ``positions``: the exposure of each place, scaled by UNIT."""
+    exposures = scaled_exposures(ground.deepest_rank)
+    places = pyarrow.table({"place": np.arange(len(exposures)), "exposure": exposures})
+    with counting.registered("exposures", places):
+        counting.connection.execute("CREATE OR REPLACE TEMP TABLE positions AS FROM exposures")
+
+
+def fill_slice_counts(counting: Counting, ground: Ground) -> None:
+    """Add lists, rows and queries of each slice, and the lists of each bucket."""
+    known = [f"{name}_known" for name in KNOWN]
+    totals = {
+        "lists": "count(*)",
+        "rows": "sum(n)::BIGINT",
+        **{name: f"sum({name})::BIGINT" for name in known},
+        "share_lists": "count(*) FILTER (relevance > 0)",
+    }
+    said = ", ".join(f"{sql} AS {name}" for name, sql in totals.items())
+    slices = counting.lists_slices("parts")
+    # Lists are added up before they are looked at slice by slice.
+    counting.connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE bucket_lists AS SELECT found.*{slices} FROM "
+        f"(SELECT list_part AS part, bucket, {said} FROM lists GROUP BY ALL) AS found "
+        "JOIN parts USING (part)"
+    )
+    sums = ", ".join(f"sum({name})::BIGINT AS {name}" for name in ("lists", "rows", *known))
+    distinct = "SELECT slice, slice_value, sum(lists)::BIGINT AS queries"
+    source = counting.by_slice("bucket_lists", "*")
+    if ground.query is not None:
+        distinct = "SELECT slice, slice_value, count(DISTINCT query_id) AS queries"
+        queries = counting.by_slice("lists", "query_id")
+    else:
+        queries = source
+    counting.fill(
+        SLICE_COUNTS,
+        f"SELECT * FROM (SELECT slice, slice_value, {sums} FROM ({source}) GROUP BY ALL) "
+        f"JOIN ({distinct} FROM ({queries}) GROUP BY ALL) USING (slice, slice_value)",
+    )
+    counting.fill_buckets(
+        source,
+        ("slice", "slice_value"),
+        {"lists": "sum(lists)", "share_lists": "sum(share_lists)"},
+    )
+
+
+def fill_model_versions(counting: Counting) -> None:
+    """Add the releases of the ranker, and their lists."""
+    counting.fill(
+        MODEL_VERSIONS,
+        f"SELECT model_version, count(*) AS lists FROM {counting.database}.log_lists "
+        "WHERE model_version IS NOT NULL GROUP BY model_version",
+    )

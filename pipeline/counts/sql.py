@@ -1,8 +1,10 @@
 """What statements that count share: a session, the batch's database, and how rows meet slices."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import duckdb
+import pyarrow
 
 from metrics import UNIT, WHOLE
 from pipeline.log.values import group_of
@@ -49,7 +51,6 @@ def histogram_sums(settings: Settings) -> str:
 class Counting:
     """The means of filling count tables of one batch.
 
-    ``log`` is a view of the accepted rows in which columns of the user have internal names.
     ``evidence``: more than scores may be asked of these counts.  Where it will not, all queries go
     into one bucket, and what only intervals, noise floors and a look at items need is left out.
     """
@@ -67,7 +68,6 @@ class Counting:
         self.evidence = evidence
         self.name = database
         self.database = quoted(database)
-        self.log = "accepted"
         self._slices = slice_structs(settings)
 
     def fill(self, table: Table, query: str, *, ordered: bool = False) -> None:
@@ -79,6 +79,14 @@ class Counting:
         self.connection.execute(
             f"INSERT INTO {self.database}.{quoted(table.name)} BY NAME {query} {order}"
         )
+
+    @contextmanager
+    def registered(self, name: str, rows: pyarrow.Table) -> Iterator[None]:
+        """For the time being, ``rows`` under a name that statements can select from."""
+        self.connection.register(name, rows)
+        yield
+        # After an error the session ends; its transaction would answer nothing but another error.
+        self.connection.unregister(name)
 
     def by_slice(self, source: str, columns: str, where: str = "true") -> str:
         """Rows of ``source`` once per slice they belong to, with ``slice`` and ``slice_value``."""
