@@ -236,5 +236,5 @@ KEPT_COUNTS = (*ADDITIVE, ITEM_GAPS, GROUP_SIZES, MODEL_VERSIONS)
 """Tables from which a batch can be scored again, with any parameters, without its rows."""
 MIXES = (MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE)
 """Tables that the noise floor is computed from."""
-MEASURED = (*KEPT_COUNTS, ITEM_STATS, BUCKET_SUMS, *MIXES)
-"""Tables that measuring a batch fills, beside its bucket_counts."""
+COUNT_TABLES = (*KEPT_COUNTS, ITEM_STATS, BUCKET_SUMS, *MIXES)
+"""Tables that counting a batch fills, beside its bucket_counts."""

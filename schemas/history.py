@@ -6,7 +6,7 @@ Not here: tables of one topic, such as ``counts``, ``scores`` and ``monitoring``
 import pandera.pandas as pa
 
 from schemas.columns import Column, Table
-from schemas.counts import KEPT_COUNTS, MEASURED
+from schemas.counts import COUNT_TABLES, KEPT_COUNTS
 from schemas.monitoring import ASSESSED
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 from schemas.tables import BATCH, REJECTED_ROWS, RULE_COUNTS
@@ -95,5 +95,12 @@ LEDGER_HEAD = Table(
 )
 HISTORY_TABLES = (*HISTORY, *SUPERSEDED, *COUNTS_OF_HISTORY, BATCHES, *ASSESSED, LEDGER_HEAD)
 """Everything that history.duckdb holds."""
-BATCH_TABLES = (REJECTED_ROWS, RULE_COUNTS, *MEASURED, FAIRNESS_HISTORY, GROUP_HISTORY, BATCH_INFO)
+BATCH_TABLES = (
+    REJECTED_ROWS,
+    RULE_COUNTS,
+    *COUNT_TABLES,
+    FAIRNESS_HISTORY,
+    GROUP_HISTORY,
+    BATCH_INFO,
+)
 """What a batch file holds besides its rows."""

@@ -88,7 +88,7 @@ def floor(given: Given) -> Numbers:
 
 def histogram(given: Given) -> Numbers:
     """The rank histogram of one attribute, straight from the file."""
-    from pipeline.counts.sql import histogram_sums
+    from pipeline.counts.rank_counts import histogram_sums
 
     return _repeated(histogram_sums(_settings(given)), given["file"], "grp, rank")
 
@@ -114,9 +114,9 @@ def _steps_of_scoring() -> Iterator[Spent]:
 
     spent = Spent()
     with ExitStack() as stack:
-        for name in ("ingest", "measure"):
+        for step, name in (("ingest", "ingest"), ("measure", "count_batch")):
             if hasattr(in_memory, name):
-                work = spent.timed(name, getattr(in_memory, name))
+                work = spent.timed(step, getattr(in_memory, name))
                 stack.enter_context(patch.object(in_memory, name, work))
         yield spent
 

@@ -7,13 +7,11 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from metrics.weights import FloatArray, IntArray
+from pipeline.counts.exact_sums import double_pieces, from_pieces
 from schemas.counts import BUCKETS
 
 Key = TypeVar("Key", bound=Hashable)
 
-_COARSE, _FINE = 2.0**20, 2.0**50
-"""What numbers are multiples of, in two pieces that add up exactly as doubles: in one bucket,
-sums below 2^33 of less than 2^23 numbers do not depend on the order of adding."""
 _WAITING = 50_000
 """Sums that may wait to be added together, beside twice those that there are."""
 
@@ -37,7 +35,7 @@ class BucketTotals(Generic[Key]):
         """Add numbers: ``code`` indexes ``keys``; all arrays have one entry per number."""
         known = np.array([self._numbers.setdefault(key, len(self._numbers)) for key in keys])
         if len(code):
-            pieces = np.concatenate([_pieces(value), _pieces(weight)])
+            pieces = np.concatenate([double_pieces(value), double_pieces(weight)])
             self._held.append(_added(known[code] * BUCKETS + bucket, pieces))
             if sum(len(cell) for cell, _ in self._held) > self._most:
                 self._held = [self._together()]
@@ -56,15 +54,8 @@ class BucketTotals(Generic[Key]):
         for key, number in self._numbers.items():
             here = slice(edges[number], edges[number + 1])
             if here.start < here.stop:
-                coarse, fine = sums[0::2, here], sums[1::2, here]
-                value, weight = coarse / _COARSE + fine / _FINE
+                value, weight = from_pieces(sums[0::2, here], sums[1::2, here])
                 yield key, cells[here] % BUCKETS, value, weight
-
-
-def _pieces(numbers: FloatArray) -> FloatArray:
-    """Whole numbers of 1 / _COARSE, and of 1 / _FINE for the rest; shape (2, numbers)."""
-    coarse = np.trunc(numbers * _COARSE)
-    return np.stack([coarse, np.rint((numbers - coarse / _COARSE) * _FINE)])
 
 
 def _added(cell: IntArray, numbers: FloatArray) -> tuple[IntArray, FloatArray]:

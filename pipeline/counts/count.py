@@ -7,7 +7,7 @@ the module of that name, never here.
 
 import duckdb
 
-from pipeline.counts.dimensions import survey
+from pipeline.counts.dimensions import dimensions_of
 from pipeline.counts.group_counts import fill_group_counts
 from pipeline.counts.item_counts import count_items
 from pipeline.counts.list_stats import fill_list_stats
@@ -19,10 +19,10 @@ from pipeline.counts.sql import Counting
 from pipeline.settings.audit import Settings
 from pipeline.store.tables import create, transaction
 from schemas.columns import quoted
-from schemas.counts import MEASURED
+from schemas.counts import COUNT_TABLES
 
 
-def measure(
+def count_batch(
     connection: duckdb.DuckDBPyConnection,
     settings: Settings,
     database: str,
@@ -36,30 +36,30 @@ def measure(
     ``evidence``.  AuditError where the file has no rows in the
     layout of this version.
     """
-    create(connection, database, *MEASURED)
+    create(connection, database, *COUNT_TABLES)
     counting = Counting(connection, settings, database, evidence=evidence)
     with transaction(connection):
-        for table in MEASURED:
+        for table in COUNT_TABLES:
             if table.name != "group_sizes":
                 connection.execute(f"DELETE FROM {quoted(database)}.{table.name}")
-        ground = survey(counting)
-        make_positions(counting, ground)
+        dimensions = dimensions_of(counting)
+        make_positions(counting, dimensions)
         if evidence:
             sample_lists(counting)
-        counters = OnePass(counting, ground)
+        counters = OnePass(counting, dimensions)
         counters.run()
-        fill_slice_counts(counting, ground)
+        fill_slice_counts(counting, dimensions)
         fill_model_versions(counting)
         with counters.histogram():
             fill_rank_counts(counting)
-        for attribute in ground.groups:
+        for attribute in dimensions.groups:
             counters.store(attribute)
             fill_group_counts(counting, attribute)
             fill_mix_counts(counting, attribute)
         count_items(counting)
-        fill_list_stats(counting, ground)
+        fill_list_stats(counting, dimensions)
     return {
-        table.name: _count(connection, f"{quoted(database)}.{table.name}") for table in MEASURED
+        table.name: _count(connection, f"{quoted(database)}.{table.name}") for table in COUNT_TABLES
     }
 
 

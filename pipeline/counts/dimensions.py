@@ -8,6 +8,7 @@ import numpy as np
 
 from metrics import WHOLE
 from metrics.weights import IntArray
+from pipeline.counts.exact_sums import count_known
 from pipeline.counts.sql import Counting, bucket_of
 from pipeline.errors import AuditError
 from pipeline.log.values import group_of
@@ -28,7 +29,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Ground:
+class Dimensions:
     """A batch's lists, slices and groups, by number.
 
     A *part* is a combination of slice values.  ``bucket``, ``part`` and ``query`` have one entry
@@ -62,7 +63,7 @@ class Ground:
         return self.lists if self.query is None else int(self.query.max(initial=-1)) + 1
 
 
-def survey(counting: Counting) -> Ground:
+def dimensions_of(counting: Counting) -> Dimensions:
     """Look a batch over before its rows are counted.
 
     Leaves the session tables ``parts`` (part and its slices, under internal names),
@@ -71,13 +72,13 @@ def survey(counting: Counting) -> Ground:
     """
     _check_layout(counting)
     database = counting.database
-    known = ", ".join(f"count({name})" for name in KNOWN)
+    known = ", ".join(map(count_known, KNOWN))
     rows, rank, position, *counts = counting.connection.execute(
         f"SELECT count(*), max(rank), max(position), {known} FROM {database}.log_rows"
     ).fetchall()[0]
     codes, values = _slices(counting)
     found = _of_lists(counting)
-    return Ground(
+    return Dimensions(
         rows=rows,
         lists=len(found["bucket"]),
         deepest_rank=int(rank or 0),

@@ -1,6 +1,7 @@
-"""Numbers in [0, 1] as scaled integers, in two halves whose sums fit 64 bits.
+"""How values are counted and added up: which ones count, and sums that are exact in any order.
 
-A scaled number is up to 2^60; its halves stay below 2^31, so billions of them can be added.
+Each rule stands here once for arrays and once as SQL, side by side.  In arrays NaN is a value that
+is not known, in SQL null is.  Nothing here knows what is summed by which key, or a table.
 """
 
 from dataclasses import dataclass
@@ -9,9 +10,62 @@ import numpy as np
 
 from metrics import UNIT
 from metrics.weights import BoolArray, FloatArray, IntArray
+from pipeline.log.screening import NOT_BINARY
 
 HALF_BITS = 30
+"""A scaled number is up to 2^60: its halves stay below 2^31, so that billions of them can be added
+in 64 bits, and millions exactly as doubles."""
 HALF = 1 << HALF_BITS
+
+# --- Which values count
+
+
+def is_known(values: FloatArray) -> BoolArray:
+    """Which values are known; any shape."""
+    return ~np.isnan(values)
+
+
+def count_known(column: str) -> str:
+    """SQL of how many values of a column are known."""
+    return f"count({column})"
+
+
+def is_graded(values: FloatArray) -> BoolArray:
+    """Which values are known and neither 0 nor 1; any shape."""
+    graded: BoolArray = (values != 0.0) & (values != 1.0) & is_known(values)
+    return graded
+
+
+def count_graded(column: str) -> str:
+    """SQL of how many values of a column are known and neither 0 nor 1."""
+    return f"count(*) FILTER ({NOT_BINARY.format(column)})"
+
+
+def is_relevant(relevance: FloatArray, relevant_from: float) -> BoolArray:
+    """Which rows count as relevant, those of unknown relevance never; any shape."""
+    return relevance >= relevant_from
+
+
+def count_relevant(column: str, relevant_from: float) -> str:
+    """SQL of how many rows count as relevant."""
+    return f"count(*) FILTER ({column} >= {relevant_from!r})"
+
+
+# --- Real numbers as whole ones, rounded once, halves to even
+
+
+def whole_numbers(values: FloatArray, unit: int) -> IntArray:
+    """``values * unit`` as integers; any shape."""
+    whole: IntArray = np.rint(values * float(unit)).astype(np.int64)
+    return whole
+
+
+def scaled(value: str, unit: int) -> str:
+    """SQL of the same: a cast rounds as numpy does."""
+    return f"CAST(({value}) * {float(unit)!r}::DOUBLE AS BIGINT)"
+
+
+# --- Whole numbers in two halves
 
 
 def halves(whole: IntArray) -> tuple[IntArray, IntArray]:
@@ -19,15 +73,21 @@ def halves(whole: IntArray) -> tuple[IntArray, IntArray]:
     return whole >> HALF_BITS, whole & (HALF - 1)
 
 
-def joined(high: str, low: str) -> str:
-    """SQL of the number whose halves are two columns."""
+def halves_of_doubles(whole: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same of integers that are stored as doubles: below 2^53 they add up exactly."""
+    high = np.floor(whole / HALF)
+    return high, whole - high * HALF
+
+
+def half_names(name: str) -> tuple[str, str]:
+    """What the two halves of a column are called."""
+    return f"{name}_high", f"{name}_low"
+
+
+def joined(name: str, aggregate: str = "") -> str:
+    """SQL of the number that two halves stand for, or of an aggregate of them such as ``sum``."""
+    high, low = (f"{aggregate}({half})" if aggregate else half for half in half_names(name))
     return f"({high}::HUGEINT * {HALF} + {low})"
-
-
-def whole_numbers(values: FloatArray, unit: int) -> IntArray:
-    """``values * unit``, rounded once, halves to even as SQL's cast does; any shape."""
-    found: IntArray = np.rint(values * float(unit)).astype(np.int64)
-    return found
 
 
 @dataclass(frozen=True)
@@ -35,27 +95,26 @@ class Shares:
     """A column of numbers in [0, 1], shape (rows,), ready to be added up.
 
     ``known`` is None where every row has one; ``ones`` says which are 1.  Where all are 0 or 1, as
-    most are, ``halves`` is None; else it holds the halves of the scaled numbers, 0 where one is
-    missing.
+    most are, ``graded`` and ``halves`` are None; else they say which are neither, and hold the
+    halves of the scaled numbers, 0 where one is missing.
     """
 
     values: FloatArray
     known: BoolArray | None
     ones: BoolArray
+    graded: BoolArray | None
     halves: tuple[IntArray, IntArray] | None
 
     @classmethod
     def of(cls, values: FloatArray, *, complete: bool) -> "Shares":
         """``values`` with NaN where one is missing; ``complete`` promises that none is."""
-        known = None if complete else ~np.isnan(values)
+        known = None if complete else is_known(values)
         ones = values == 1.0
-        binary = ones | (values == 0.0)
-        if known is not None:
-            binary |= ~known
-        if binary.all():
-            return cls(values, known, ones, None)
+        graded = is_graded(values)
+        if not graded.any():
+            return cls(values, known, ones, None, None)
         numbers = values if known is None else np.where(known, values, 0.0)
-        return cls(values, known, ones, halves(whole_numbers(numbers, UNIT)))
+        return cls(values, known, ones, graded, halves(whole_numbers(numbers, UNIT)))
 
     def add_to(self, high: IntArray, low: IntArray, key: IntArray) -> None:
         """Add each number to the sums at ``key``, shape (rows,)."""
@@ -74,7 +133,7 @@ class Shares:
         return high, low
 
 
-_HALF = 2.0**30
+# --- Real numbers of any size, in pieces that add up exactly as doubles
 
 
 def scaled_sums(values: FloatArray, cell: IntArray, cells: int) -> list[int]:
@@ -86,7 +145,23 @@ def scaled_sums(values: FloatArray, cell: IntArray, cells: int) -> list[int]:
     # Cut towards 0, so that what is left has no more digits than there were.
     high = np.trunc(whole / UNIT)
     rest = whole - high * UNIT
-    middle = np.trunc(rest / _HALF)
-    low = rest - middle * _HALF
-    sums = (np.bincount(cell, weights=each, minlength=cells) for each in (high, middle, low))
-    return [int(a) * UNIT + int(b) * int(_HALF) + int(c) for a, b, c in zip(*sums, strict=True)]
+    middle = np.trunc(rest / HALF)
+    low = rest - middle * HALF
+    sums = (np.bincount(cell, weights=piece, minlength=cells) for piece in (high, middle, low))
+    return [int(a) * UNIT + int(b) * HALF + int(c) for a, b, c in zip(*sums, strict=True)]
+
+
+_COARSE, _FINE = 2.0**20, 2.0**50
+"""What numbers are multiples of, in two pieces: sums below 2^33 of less than 2^23 numbers, as
+those of one bucket are, do not depend on the order of adding."""
+
+
+def double_pieces(numbers: FloatArray) -> FloatArray:
+    """Whole numbers of 1 / _COARSE, and of 1 / _FINE for the rest; shape (2, numbers)."""
+    coarse = np.trunc(numbers * _COARSE)
+    return np.stack([coarse, np.rint((numbers - coarse / _COARSE) * _FINE)])
+
+
+def from_pieces(coarse: FloatArray, fine: FloatArray) -> FloatArray:
+    """The numbers that sums of the two pieces stand for."""
+    return coarse / _COARSE + fine / _FINE

@@ -15,8 +15,8 @@ import pyarrow
 
 from metrics import PREFIX_UNIT, UNIT
 from metrics.weights import IntArray
-from pipeline.counts.dimensions import Ground
-from pipeline.counts.exact_sums import halves, joined
+from pipeline.counts.dimensions import Dimensions
+from pipeline.counts.exact_sums import half_names, halves, joined
 from pipeline.counts.list_groups import ListGroups
 from pipeline.counts.sql import Counting
 from pipeline.log.row_chunks import RowChunk
@@ -29,7 +29,6 @@ MOST_SEEN = 100_000_000
 """Bytes that say which queries have been seen with which group."""
 _COUNTED = ("lists", "pair_lists", "pairs", "won")
 _SCALED = ("won_share", "entropy", "share", "divergence")
-_ENDS = ("high", "low")
 _STATISTICS = {"entropy": "entropy", "share": "share", "own": "divergence"}
 """Fields of PrefixCounts, and the columns they are summed from."""
 _WRITTEN = ("own", "length", "pairs", "won", *_SCALED)
@@ -38,25 +37,27 @@ _WRITTEN = ("own", "length", "pairs", "won", *_SCALED)
 class GroupSums:
     """Counters of one attribute."""
 
-    def __init__(self, counting: Counting, ground: Ground, attribute: str) -> None:
-        self._counting, self._ground, self._attribute = counting, ground, attribute
-        self._groups = len(ground.groups[attribute].names)
-        self._wide = ground.longest + 1
-        self._rows = f"list_groups_{list(ground.groups).index(attribute)}"
-        keys = len(ground.values) * self._groups
+    def __init__(self, counting: Counting, dimensions: Dimensions, attribute: str) -> None:
+        self._counting, self._dimensions, self._attribute = counting, dimensions, attribute
+        self._groups = len(dimensions.groups[attribute].names)
+        self._wide = dimensions.longest + 1
+        self._rows = f"list_groups_{list(dimensions.groups).index(attribute)}"
+        keys = len(dimensions.values) * self._groups
         triangle = self._wide * (self._wide + 1) // 2
         self._sums = self._mixes = self._seen = None
-        if keys * ground.buckets <= MOST_COUNTERS:
-            names = (*_COUNTED, *(f"{name}_{half}" for name in _SCALED for half in _ENDS))
-            self._sums = {name: np.zeros(keys * ground.buckets, dtype=np.int64) for name in names}
+        if keys * dimensions.buckets <= MOST_COUNTERS:
+            names = (*_COUNTED, *(half for name in _SCALED for half in half_names(name)))
+            self._sums = {
+                name: np.zeros(keys * dimensions.buckets, dtype=np.int64) for name in names
+            }
         if keys * triangle <= MOST_COUNTERS:
             self._mixes = np.zeros(keys * triangle, dtype=np.int64)
-        if ground.query is not None and keys * ground.queries <= MOST_SEEN:
-            self._seen = np.zeros((keys, ground.queries), dtype=np.bool_)
+        if dimensions.query is not None and keys * dimensions.queries <= MOST_SEEN:
+            self._seen = np.zeros((keys, dimensions.queries), dtype=np.bool_)
         self._written = (
             self._sums is None
             or self._mixes is None
-            or (ground.query is not None and self._seen is None)
+            or (dimensions.query is not None and self._seen is None)
         )
         if self._written:
             columns = ", ".join(f"{name} BIGINT" for name in ("list", "code", *_WRITTEN))
@@ -64,27 +65,27 @@ class GroupSums:
 
     def add(self, chunk: RowChunk, found: ListGroups) -> None:
         """Add the groups of a chunk's lists."""
-        ground = self._ground
+        dimensions = self._dimensions
         lists = chunk.lists[found.place]
-        bucket, part = ground.bucket[lists], ground.part[lists]
+        bucket, part = dimensions.bucket[lists], dimensions.part[lists]
         scaled = {name: halves(getattr(found, name)) for name in _SCALED}
         mixed = found.pairs > 0
         mix = found.length * (found.length + 1) // 2 + found.own
-        for codes in ground.codes:
+        for codes in dimensions.codes:
             key = codes[part] * self._groups + found.group
             if self._sums is not None:
-                cell = key * ground.buckets + bucket
+                cell = key * dimensions.buckets + bucket
                 np.add.at(self._sums["lists"], cell, 1)
                 np.add.at(self._sums["pair_lists"], cell[mixed], 1)
                 np.add.at(self._sums["pairs"], cell, found.pairs)
                 np.add.at(self._sums["won"], cell, found.won)
                 for name, both in scaled.items():
-                    for end, half in zip(_ENDS, both, strict=True):
-                        np.add.at(self._sums[f"{name}_{end}"], cell, half)
+                    for half, numbers in zip(half_names(name), both, strict=True):
+                        np.add.at(self._sums[half], cell, numbers)
             if self._mixes is not None:
                 np.add.at(self._mixes, key * (len(self._mixes) // self._keys) + mix, 1)
-            if self._seen is not None and ground.query is not None:
-                self._seen[key, ground.query[lists]] = True
+            if self._seen is not None and dimensions.query is not None:
+                self._seen[key, dimensions.query[lists]] = True
         if self._written:
             columns = {"list": lists, "code": found.group}
             columns |= {name: getattr(found, name) for name in _WRITTEN}
@@ -92,7 +93,7 @@ class GroupSums:
 
     @property
     def _keys(self) -> int:
-        return len(self._ground.values) * self._groups
+        return len(self._dimensions.values) * self._groups
 
     def store(self) -> None:
         """Make the three session tables."""
@@ -111,14 +112,14 @@ class GroupSums:
             )
             return
         here = np.flatnonzero(self._sums["lists"])
-        key, bucket = np.divmod(here, self._ground.buckets)
+        key, bucket = np.divmod(here, self._dimensions.buckets)
         columns = {"key": key, "bucket": bucket}
         columns |= {name: counts[here] for name, counts in self._sums.items()}
-        scaled = ", ".join(f"{joined(f'{name}_high', f'{name}_low')} AS {name}" for name in _SCALED)
+        scaled = ", ".join(f"{joined(name)} AS {name}" for name in _SCALED)
         self._from_counters("group_sums", f"bucket, {', '.join(_COUNTED)}, {scaled}", columns)
 
     def _store_queries(self) -> None:
-        if self._ground.query is None:
+        if self._dimensions.query is None:
             self._counting.connection.execute(
                 "CREATE OR REPLACE TEMP TABLE group_queries AS SELECT slice, slice_value, "
                 "group_value, sum(lists)::BIGINT AS queries FROM group_sums GROUP BY ALL"

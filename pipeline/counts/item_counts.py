@@ -7,7 +7,8 @@ rows of an item stand, and in which place.  All sums are of whole numbers, in 12
 """
 
 from metrics import UNIT, WHOLE
-from pipeline.counts.sql import Counting, scaled
+from pipeline.counts.exact_sums import scaled
+from pipeline.counts.sql import Counting
 from schemas.columns import internal, literal
 from schemas.counts import ITEM_GAPS, ITEM_STATS
 from schemas.stored_log import LOG_ITEMS, LOG_ROWS

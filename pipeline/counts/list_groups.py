@@ -12,6 +12,7 @@ from pipeline.counts.dimensions import Groups
 from pipeline.counts.exact_sums import whole_numbers
 from pipeline.counts.prefix_terms import PrefixTerms
 from pipeline.log.row_chunks import RowChunk
+from pipeline.log.whole_lists import run_starts
 
 _FEW_GROUPS = 12
 """Groups up to which looking for each is faster than sorting."""
@@ -56,11 +57,8 @@ def list_groups(chunk: RowChunk, groups: Groups, terms: PrefixTerms) -> ListGrou
     order = _by_group(code, len(groups.names))
     place = chunk.place.take(order)
     position = chunk.ints["position"].take(order)
-    first = np.concatenate([[0], np.cumsum(np.bincount(code, minlength=len(groups.names)))])
-    edge = np.empty(len(place), dtype=np.bool_)
-    np.not_equal(place[1:], place[:-1], out=edge[1:])
-    edge[first[first < len(place)]] = True
-    starts = np.flatnonzero(edge)
+    group = code.take(order)
+    starts = run_starts(place, group)
     own = np.diff(starts, append=len(place))
     place = place[starts]
     length = chunk.lengths[place]
@@ -71,7 +69,7 @@ def list_groups(chunk: RowChunk, groups: Groups, terms: PrefixTerms) -> ListGrou
     cross = (share / PREFIX_UNIT + SMOOTHING) * np.log(own / length + SMOOTHING) - SMOOTHED_ZERO
     return ListGroups(
         place=place,
-        group=np.searchsorted(first, starts, side="right") - 1,
+        group=group[starts].astype(np.int64),
         length=length,
         own=own,
         pairs=pairs,

@@ -15,10 +15,11 @@ import pyarrow
 from metrics import UNIT, UNKNOWN, WHOLE, Grouping, Measure, Rankings
 from metrics.terms import Given
 from metrics.weights import FloatArray, IntArray, Weight
-from pipeline.counts.dimensions import Ground
+from pipeline.counts.dimensions import Dimensions
+from pipeline.counts.exact_sums import scaled, whole_numbers
 from pipeline.counts.list_sums import ListSums, Part, SliceCodes, add_lists
 from pipeline.counts.rankings import LIST_COLUMNS, Chunk, chunks_of, rankings_of
-from pipeline.counts.sql import Counting, bucket_of, scaled
+from pipeline.counts.sql import Counting, bucket_of
 from pipeline.log.row_chunks import RowChunk, row_chunks
 from pipeline.log.whole_lists import CHUNK_ROWS
 from pipeline.settings.audit import Settings
@@ -46,12 +47,12 @@ def basis(settings: Settings, measure: Measure, attribute: str | None) -> str:
     return json.dumps(said, sort_keys=True, ensure_ascii=False)
 
 
-def fill_list_stats(counting: Counting, ground: Ground) -> None:
+def fill_list_stats(counting: Counting, dimensions: Dimensions) -> None:
     """Add the measures that look at lists one by one, and what their intervals resample."""
     wanted = [measure for measure in counting.settings.measures if measure.uses_lists]
     if not wanted:
         return
-    stats = ListStats(counting, ground, wanted)
+    stats = ListStats(counting, dimensions, wanted)
     stats.run()
     for table, rows in ((LIST_STATS, stats.rows()), (BUCKET_SUMS, stats.bucket_rows())):
         with counting.registered("list_rows", _arrow_of(table, rows)):
@@ -61,8 +62,10 @@ def fill_list_stats(counting: Counting, ground: Ground) -> None:
 class ListStats:
     """Fills ``list_stats`` of a batch for the measures that look at lists."""
 
-    def __init__(self, counting: Counting, ground: Ground, measures: Iterable[Measure]) -> None:
-        self.counting, self.ground = counting, ground
+    def __init__(
+        self, counting: Counting, dimensions: Dimensions, measures: Iterable[Measure]
+    ) -> None:
+        self.counting, self.dimensions = counting, dimensions
         self.connection, self.settings = counting.connection, counting.settings
         self.database = counting.database
         self.measures = tuple(measures)
@@ -81,7 +84,7 @@ class ListStats:
         if in_lists:
             for chunk in self._chunks():
                 lists = rankings_of(chunk, self.settings.relevant_from)
-                bucket = self.ground.bucket[chunk.lists]
+                bucket = self.dimensions.bucket[chunk.lists]
                 self._add(in_lists, lists, self._codes(chunk), self._slices(chunk), bucket)
         for weight, given, measures in self._by_weight():
             for queries in self._queries(weight, given):
@@ -90,7 +93,7 @@ class ListStats:
 
     def _chunks(self) -> Iterator[RowChunk]:
         """Lists as they are stored, fewer at a time where there are many groups."""
-        known = self.ground.known
+        known = self.dimensions.known
         most = max(map(len, self.names.values()), default=1)
         chunk_rows = min(CHUNK_ROWS, max(4096, _DENSE_CELLS // most))
         columns = ["cell", *(name for name in LIST_COLUMNS if known.get(name, 1))]
@@ -101,7 +104,7 @@ class ListStats:
         """Where the group of each row stands among the names of an attribute's groups."""
         found = {}
         for name, names in self.names.items():
-            groups = self.ground.groups[name]
+            groups = self.dimensions.groups[name]
             place = {value: at for at, value in enumerate(names)}
             codes = np.array([place[value] for value in groups.names], dtype=np.int64)
             found[name] = codes[groups.code].take(chunk.ints["cell"])
@@ -109,12 +112,12 @@ class ListStats:
 
     def _slices(self, chunk: RowChunk) -> list[SliceCodes]:
         """The slices that each list belongs to, a table for each slice column."""
-        ground = self.ground
-        part = ground.part[chunk.lists]
+        dimensions = self.dimensions
+        part = dimensions.part[chunk.lists]
         found = []
-        for codes in ground.codes:
+        for codes in dimensions.codes:
             first, last = codes.min(), codes.max()
-            found.append(SliceCodes(codes[part] - first, ground.values[first : last + 1]))
+            found.append(SliceCodes(codes[part] - first, dimensions.values[first : last + 1]))
         return found
 
     def _by_weight(self) -> Iterator[tuple[Weight, Given, list[Measure]]]:
@@ -134,7 +137,7 @@ class ListStats:
         }
         deepest = self.connection.execute("SELECT max(place) FROM positions").fetchall()[0][0]
         ranks = np.arange(1, deepest + 1)
-        weights = np.rint(weight.at(ranks, numbers) * UNIT).astype(np.int64)
+        weights = whole_numbers(weight.at(ranks, numbers), UNIT)
         with self.counting.registered(
             "weights_frame", pyarrow.table({"place": ranks, "weight": weights})
         ):

@@ -11,12 +11,13 @@ import numpy.typing as npt
 import pyarrow
 
 from metrics import UNIT
-from metrics.weights import BoolArray, FloatArray, IntArray
-from pipeline.counts.dimensions import Ground
-from pipeline.counts.exact_sums import HALF, joined
+from metrics.weights import FloatArray, IntArray
+from pipeline.counts.dimensions import Dimensions
+from pipeline.counts.exact_sums import half_names, halves_of_doubles, joined
 from pipeline.counts.list_groups import ListGroups
 from pipeline.counts.sql import Counting
 from pipeline.log.row_chunks import RowChunk
+from pipeline.log.whole_lists import run_starts
 from schemas.columns import internal, literal
 from schemas.counts import MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE
 
@@ -34,14 +35,14 @@ class PairMixes:
     Sums go to a table of the session whenever enough lists have come.
     """
 
-    def __init__(self, counting: Counting, ground: Ground, attribute: str) -> None:
-        self._counting, self._ground, self._attribute = counting, ground, attribute
-        self._groups = len(ground.groups[attribute].names)
+    def __init__(self, counting: Counting, dimensions: Dimensions, attribute: str) -> None:
+        self._counting, self._dimensions, self._attribute = counting, dimensions, attribute
+        self._groups = len(dimensions.groups[attribute].names)
         self._held: list[tuple[IntArray, IntArray, npt.NDArray[np.int32]]] = []
-        self._table = f"pair_mixes_{list(ground.groups).index(attribute)}"
+        self._table = f"pair_mixes_{list(dimensions.groups).index(attribute)}"
         counting.connection.execute(
             f"CREATE OR REPLACE TEMP TABLE {self._table} (part BIGINT, length BIGINT, one BIGINT, "
-            "other BIGINT, product BIGINT, high BIGINT, low BIGINT)"
+            f"other BIGINT, product BIGINT, {' BIGINT, '.join(half_names('shared'))} BIGINT)"
         )
 
     def add(self, chunk: RowChunk, found: ListGroups) -> None:
@@ -50,7 +51,7 @@ class PairMixes:
             return
         own = np.zeros((self._groups, len(chunk.lists)), dtype=np.int32)
         own[found.group, found.place] = found.own
-        self._held.append((self._ground.part[chunk.lists], chunk.lengths, own))
+        self._held.append((self._dimensions.part[chunk.lists], chunk.lengths, own))
         if sum(len(part) for part, *_ in self._held) >= _HELD_LISTS:
             self._add_up()
 
@@ -63,7 +64,7 @@ class PairMixes:
         part, length = part[order], length[order]
         own = np.concatenate([each for *_, each in self._held], axis=1)[:, order].astype(float)
         self._held.clear()
-        starts = np.flatnonzero(_changes(part) | _changes(length))
+        starts = run_starts(part, length)
         # A group that a list lacks, or that fills it, is in no pair there.
         others: FloatArray = np.where((own > 0) & (own < length), length - own, np.inf)
         above = (length + 1.0) * UNIT
@@ -71,12 +72,10 @@ class PairMixes:
         for one, other in combinations(range(self._groups), 2):
             product = np.add.reduceat(own[one] * own[other], starts)
             shared = np.rint(above / (others[one] * others[other]))
-            high = np.floor(shared / HALF)
-            # Whole numbers below 2^53 add up exactly as doubles.
-            sums = [np.add.reduceat(each, starts) for each in (high, shared - high * HALF)]
+            sums = [np.add.reduceat(half, starts) for half in halves_of_doubles(shared)]
             here = np.flatnonzero(product)
             columns = {"part": part[starts], "length": length[starts], "product": product}
-            columns |= {"high": sums[0], "low": sums[1]}
+            columns |= dict(zip(half_names("shared"), sums, strict=True))
             said = {name: each[here].astype(np.int64) for name, each in columns.items()}
             pair = {"one": np.full(len(here), one), "other": np.full(len(here), other)}
             found.append(said | pair)
@@ -90,37 +89,30 @@ class PairMixes:
         """Add the rows of mix_pairs."""
         self._add_up()
         name = literal(self._attribute)
-        slices = self._counting.lists_slices("parts")
+        slices, halves = self._counting.lists_slices("parts"), ", ".join(half_names("shared"))
         rows = (
             "SELECT g.group_value AS group_value, h.group_value AS other_value, length, product, "
-            f"high, low{slices} FROM {self._table} JOIN parts USING (part) "
+            f"{halves}{slices} FROM {self._table} JOIN parts USING (part) "
             f"JOIN group_names AS g ON g.code = one AND g.attribute = {name} "
             f"JOIN group_names AS h ON h.code = other AND h.attribute = {name}"
         )
         each = self._counting.by_slice(
-            f"({rows})", "group_value, other_value, length, product, high, low"
+            f"({rows})", f"group_value, other_value, length, product, {halves}"
         )
         self._counting.fill(
             MIX_PAIRS,
             f"SELECT slice, slice_value, {name} AS attribute, group_value, other_value, length, "
             "sum(product)::HUGEINT AS product, "
-            f"{joined('sum(high)', 'sum(low)')} AS pair_product FROM ({each}) GROUP BY ALL",
+            f"{joined('shared', 'sum')} AS pair_product FROM ({each}) GROUP BY ALL",
         )
-
-
-def _changes(values: IntArray) -> BoolArray:
-    """Where a value differs from the one before it, the first included."""
-    found = np.ones(len(values), dtype=np.bool_)
-    np.not_equal(values[1:], values[:-1], out=found[1:])
-    return found
 
 
 class SampledGroups:
     """Groups of the lists that were sampled."""
 
-    def __init__(self, counting: Counting, ground: Ground) -> None:
+    def __init__(self, counting: Counting, dimensions: Dimensions) -> None:
         self._counting = counting
-        self._chosen = np.zeros(ground.lists, dtype=np.bool_)
+        self._chosen = np.zeros(dimensions.lists, dtype=np.bool_)
         found = counting.connection.sql("SELECT DISTINCT chosen FROM sampled").to_arrow_table()
         self._chosen[found["chosen"].to_numpy()] = True
         self._held: dict[str, list[dict[str, IntArray]]] = {}

@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager
 
-from pipeline.counts.dimensions import KNOWN, Ground
+from pipeline.counts.dimensions import KNOWN, Dimensions
 from pipeline.counts.exact_sums import Shares
 from pipeline.counts.group_counts import GroupSums
 from pipeline.counts.list_groups import list_groups
@@ -18,22 +18,26 @@ from pipeline.log.whole_lists import CHUNK_ROWS
 class OnePass:
     """Counters of a batch, and where they go."""
 
-    def __init__(self, counting: Counting, ground: Ground) -> None:
-        self._counting, self._ground = counting, ground
-        self._totals = ListTotals(counting, ground)
+    def __init__(self, counting: Counting, dimensions: Dimensions) -> None:
+        self._counting, self._dimensions = counting, dimensions
+        self._totals = ListTotals(counting, dimensions)
         self._histogram = (
-            Histogram(ground, counting.settings.relevant_from) if histogram_fits(ground) else None
+            Histogram(dimensions, counting.settings.relevant_from)
+            if histogram_fits(dimensions)
+            else None
         )
-        self._terms = PrefixTerms(ground.longest)
-        self._sampled = SampledGroups(counting, ground) if counting.evidence else None
-        self._sums = {name: GroupSums(counting, ground, name) for name in ground.groups}
+        self._terms = PrefixTerms(dimensions.longest)
+        self._sampled = SampledGroups(counting, dimensions) if counting.evidence else None
+        self._sums = {name: GroupSums(counting, dimensions, name) for name in dimensions.groups}
         self._pairs = {
-            name: PairMixes(counting, ground, name) for name in ground.groups if counting.evidence
+            name: PairMixes(counting, dimensions, name)
+            for name in dimensions.groups
+            if counting.evidence
         }
 
     def run(self) -> None:
         """Count all rows; makes the session table ``lists``."""
-        counting, known = self._counting, self._ground.known
+        counting, known = self._counting, self._dimensions.known
         columns = ["rank", "cell", *(name for name in KNOWN if known[name])]
         # A session of its own reads, so that this one can write meanwhile.
         with counting.connection.cursor() as reading:
@@ -42,7 +46,7 @@ class OnePass:
         self._totals.store()
 
     def _add(self, chunk: RowChunk) -> None:
-        known, rows = self._ground.known, self._ground.rows
+        known, rows = self._dimensions.known, self._dimensions.rows
         relevance, click = (
             Shares.of(chunk.floats[name], complete=known[name] == rows) if known[name] else None
             for name in ("relevance", "click")
@@ -50,7 +54,7 @@ class OnePass:
         self._totals.add(chunk, relevance)
         if self._histogram is not None:
             self._histogram.add(chunk, relevance, click)
-        for name, groups in self._ground.groups.items():
+        for name, groups in self._dimensions.groups.items():
             found = list_groups(chunk, groups, self._terms)
             self._sums[name].add(chunk, found)
             if self._sampled is not None:

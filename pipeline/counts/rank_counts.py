@@ -10,11 +10,22 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow
 
+from metrics import UNIT
 from metrics.weights import IntArray
-from pipeline.counts.dimensions import Ground
-from pipeline.counts.exact_sums import Shares, joined
-from pipeline.counts.sql import Counting, attribute_structs, histogram_sums
+from pipeline.counts.dimensions import Dimensions
+from pipeline.counts.exact_sums import (
+    Shares,
+    count_graded,
+    count_known,
+    count_relevant,
+    half_names,
+    is_relevant,
+    joined,
+    scaled,
+)
+from pipeline.counts.sql import Counting, attribute_structs
 from pipeline.log.row_chunks import RowChunk
+from pipeline.settings.audit import Settings
 from schemas.columns import internal
 from schemas.counts import RANK_COUNTS, bucket_counts
 
@@ -24,30 +35,49 @@ CELLS_PER_ROW = 4
 """Counters for each row beyond which a statement is faster: it makes only those it needs."""
 _COUNTS = ("rows", "judged", "graded", "relevant", "click_known")
 _SUMS = ("relevance_sum", "click_sum")
-_HALVES = ("relevance_high", "relevance_low", "click_high", "click_low")
+_HALVES = (*half_names("relevance"), *half_names("click"))
+
+
+def histogram_sums(settings: Settings) -> str:
+    """SQL of what the rank histogram counts of rows of the log, in the columns of rank_counts."""
+    sums = {
+        "rows": "count(*)",
+        "judged": count_known("relevance"),
+        "graded": count_graded("relevance"),
+        "relevant": count_relevant("relevance", settings.relevant_from),
+        "relevance_sum": f"coalesce(sum({scaled('relevance', UNIT)}), 0)",
+        "click_known": count_known("click"),
+        "click_sum": f"coalesce(sum({scaled('click', UNIT)}), 0)",
+    }
+    return ", ".join(f"{sql} AS {name}" for name, sql in sums.items())
 
 
 class Histogram:
     """Counters by bucket, part, rank and cell."""
 
-    def __init__(self, ground: Ground, relevant_from: float) -> None:
-        self._ground, self._relevant_from = ground, relevant_from
+    def __init__(self, dimensions: Dimensions, relevant_from: float) -> None:
+        self._dimensions, self._relevant_from = dimensions, relevant_from
         # Ranks before cells, so that the rows of a list meet neighbouring counters one by one.
-        self._shape = (ground.buckets, ground.parts, ground.deepest_rank, ground.cells)
-        self._base = ground.bucket.astype(np.int64) * ground.parts + ground.part
+        self._shape = (
+            dimensions.buckets,
+            dimensions.parts,
+            dimensions.deepest_rank,
+            dimensions.cells,
+        )
+        self._base = dimensions.bucket.astype(np.int64) * dimensions.parts + dimensions.part
         self._counts = {
-            name: np.zeros(self.cells(ground), dtype=np.int64) for name in (*_COUNTS, *_HALVES)
+            name: np.zeros(self.cells(dimensions), dtype=np.int64) for name in (*_COUNTS, *_HALVES)
         }
 
     @staticmethod
-    def cells(ground: Ground) -> int:
+    def cells(dimensions: Dimensions) -> int:
         """Counters of one kind that a batch needs."""
-        return ground.buckets * ground.parts * ground.cells * ground.deepest_rank
+        return dimensions.buckets * dimensions.parts * dimensions.cells * dimensions.deepest_rank
 
     def add(self, chunk: RowChunk, relevance: Shares | None, click: Shares | None) -> None:
         """Count the rows of a chunk; None for a column that no row has."""
-        counts, cells = self._counts, self._ground.cells
-        base = self._base[chunk.lists] * self._ground.deepest_rank - 1
+        counts, cells = self._counts, self._dimensions.cells
+        base = self._base[chunk.lists] * self._dimensions.deepest_rank - 1
         key = np.repeat(base * cells, chunk.lengths)
         key += np.multiply(chunk.ints["rank"], cells, dtype=np.int64)
         key += chunk.ints["cell"]
@@ -55,12 +85,10 @@ class Histogram:
         if relevance is not None:
             if relevance.known is not None:
                 np.add.at(counts["judged"], key[relevance.known], 1)
-            if relevance.halves is not None:
-                graded = (relevance.values != 0.0) & (relevance.values != 1.0)
-                if relevance.known is not None:
-                    graded &= relevance.known
-                np.add.at(counts["graded"], key[graded], 1)
-            np.add.at(counts["relevant"], key[relevance.values >= self._relevant_from], 1)
+            if relevance.graded is not None:
+                np.add.at(counts["graded"], key[relevance.graded], 1)
+            relevant = is_relevant(relevance.values, self._relevant_from)
+            np.add.at(counts["relevant"], key[relevant], 1)
             relevance.add_to(counts["relevance_high"], counts["relevance_low"], key)
         if click is not None:
             if click.known is not None:
@@ -72,7 +100,7 @@ class Histogram:
         """For the time being, ``histogram`` and ``rank_sums`` of the session."""
         counts = {name: each.reshape(self._shape) for name, each in self._counts.items()}
         for name, column in (("judged", "relevance"), ("click_known", "click")):
-            if self._ground.known[column] == self._ground.rows:
+            if self._dimensions.known[column] == self._dimensions.rows:
                 counts[name] = counts["rows"]
         connection = counting.connection
         whole = {name: each.sum(axis=0) for name, each in counts.items()}
@@ -87,8 +115,8 @@ class Histogram:
                 connection.execute(
                     f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * "
                     f"EXCLUDE ({', '.join(_HALVES)}) REPLACE (rank + 1 AS rank), "
-                    f"{joined('relevance_high', 'relevance_low')} AS relevance_sum, "
-                    f"{joined('click_high', 'click_low')} AS click_sum FROM {counters}"
+                    f"{joined('relevance')} AS relevance_sum, "
+                    f"{joined('click')} AS click_sum FROM {counters}"
                 )
             yield
             for name in views:
@@ -123,9 +151,9 @@ def tables_by_sql(counting: Counting) -> Iterator[None]:
         counting.connection.execute(f"DROP TABLE {name}")
 
 
-def histogram_fits(ground: Ground) -> bool:
+def histogram_fits(dimensions: Dimensions) -> bool:
     """Whether the counters of a batch fit in memory, and are worth it."""
-    return Histogram.cells(ground) <= min(MOST_CELLS, CELLS_PER_ROW * ground.rows)
+    return Histogram.cells(dimensions) <= min(MOST_CELLS, CELLS_PER_ROW * dimensions.rows)
 
 
 def fill_rank_counts(counting: Counting) -> None:

@@ -14,6 +14,7 @@ import pyarrow
 
 from metrics import Rankings
 from metrics.weights import FloatArray, IntArray
+from pipeline.counts.exact_sums import is_relevant
 from pipeline.log.row_chunks import RowChunk
 from pipeline.log.whole_lists import CHUNK_ROWS, run_starts
 
@@ -93,7 +94,7 @@ def _lists(columns: Mapping[str, FloatArray], starts: IntArray, relevant_from: f
         starts=starts,
         rank=rank,
         relevance=relevance,
-        relevant=relevance >= relevant_from,
+        relevant=is_relevant(relevance, relevant_from),
         click=columns.get("click", nothing),
         reference_rank=reference,
         reference_length=depth,

@@ -12,15 +12,15 @@ import pyarrow
 
 from metrics import UNIT
 from metrics.weights import IntArray, exposure_at
-from pipeline.counts.dimensions import KNOWN, Ground
-from pipeline.counts.exact_sums import Shares, halves, joined, whole_numbers
+from pipeline.counts.dimensions import KNOWN, Dimensions
+from pipeline.counts.exact_sums import Shares, half_names, halves, is_known, joined, whole_numbers
 from pipeline.counts.sql import Counting
 from pipeline.log.row_chunks import RowChunk
 from schemas.counts import MODEL_VERSIONS, SLICE_COUNTS
 
 _HELD_LISTS = 250_000
 """Lists whose totals wait to be written together."""
-_HALVES = ("exposure_high", "exposure_low", "relevance_high", "relevance_low")
+_HALVES = (*half_names("exposure"), *half_names("relevance"))
 
 
 def scaled_exposures(depth: int) -> IntArray:
@@ -33,10 +33,10 @@ def scaled_exposures(depth: int) -> IntArray:
 class ListTotals:
     """Totals of lists, written to the session as they come."""
 
-    def __init__(self, counting: Counting, ground: Ground) -> None:
-        self._counting, self._ground = counting, ground
+    def __init__(self, counting: Counting, dimensions: Dimensions) -> None:
+        self._counting, self._dimensions = counting, dimensions
         # Column by column, whatever the memory layout: rows read one of the two.
-        self._exposure = halves(scaled_exposures(ground.deepest_rank))
+        self._exposure = halves(scaled_exposures(dimensions.deepest_rank))
         self._to_depth = [np.cumsum(half) for half in self._exposure]
         self._held: list[dict[str, IntArray]] = []
         names = ("list", "n", "part", "bucket", *_HALVES, *(f"{name}_known" for name in KNOWN))
@@ -45,13 +45,13 @@ class ListTotals:
 
     def add(self, chunk: RowChunk, relevance: Shares | None) -> None:
         """Add up the lists of a chunk."""
-        ground, lists, starts = self._ground, chunk.lists, chunk.starts
+        dimensions, lists, starts = self._dimensions, chunk.lists, chunk.starts
         high, low = self._exposures(chunk)
         found = {
             "list": lists,
             "n": chunk.lengths,
-            "part": ground.part[lists],
-            "bucket": ground.bucket[lists],
+            "part": dimensions.part[lists],
+            "bucket": dimensions.bucket[lists],
             "exposure_high": high,
             "exposure_low": low,
         }
@@ -59,10 +59,10 @@ class ListTotals:
         sums = (nothing, nothing) if relevance is None else relevance.per_list(starts)
         found["relevance_high"], found["relevance_low"] = sums
         for name in KNOWN:
-            if ground.known[name] in (0, ground.rows):
-                counted = nothing if ground.known[name] == 0 else chunk.lengths
+            if dimensions.known[name] in (0, dimensions.rows):
+                counted = nothing if dimensions.known[name] == 0 else chunk.lengths
             else:
-                there = ~np.isnan(chunk.floats[name])
+                there = is_known(chunk.floats[name])
                 counted = np.add.reduceat(there, starts, dtype=np.int64)
             found[f"{name}_known"] = counted
         self._held.append(found)
@@ -100,26 +100,26 @@ class ListTotals:
         counting = self._counting
         slices = counting.lists_slices("log_lists")
         counted = "".join(f", {name}_known" for name in KNOWN)
-        relevance = joined("relevance_high", "relevance_low")
+        relevance = joined("relevance")
         counting.connection.execute(
             "CREATE OR REPLACE TEMP TABLE lists AS SELECT list::INTEGER AS list, n, "
             "part::INTEGER AS list_part, bucket::INTEGER AS bucket, "
-            f"{joined('exposure_high', 'exposure_low')} AS exposure, "
+            f"{joined('exposure')} AS exposure, "
             f"CASE WHEN relevance_known > 0 THEN {relevance} END AS relevance, query_id"
             f"{counted}{slices} FROM list_totals JOIN {counting.database}.log_lists USING (list)"
         )
         counting.connection.execute("DROP TABLE list_totals")
 
 
-def make_positions(counting: Counting, ground: Ground) -> None:
+def make_positions(counting: Counting, dimensions: Dimensions) -> None:
     """Make the session table ``positions``: the exposure of each place, scaled by UNIT."""
-    exposures = scaled_exposures(ground.deepest_rank)
+    exposures = scaled_exposures(dimensions.deepest_rank)
     places = pyarrow.table({"place": np.arange(len(exposures)), "exposure": exposures})
     with counting.registered("exposures", places):
         counting.connection.execute("CREATE OR REPLACE TEMP TABLE positions AS FROM exposures")
 
 
-def fill_slice_counts(counting: Counting, ground: Ground) -> None:
+def fill_slice_counts(counting: Counting, dimensions: Dimensions) -> None:
     """Add lists, rows and queries of each slice, and the lists of each bucket."""
     known = [f"{name}_known" for name in KNOWN]
     totals = {
@@ -139,7 +139,7 @@ def fill_slice_counts(counting: Counting, ground: Ground) -> None:
     sums = ", ".join(f"sum({name})::BIGINT AS {name}" for name in ("lists", "rows", *known))
     distinct = "SELECT slice, slice_value, sum(lists)::BIGINT AS queries"
     source = counting.by_slice("bucket_lists", "*")
-    if ground.query is not None:
+    if dimensions.query is not None:
         distinct = "SELECT slice, slice_value, count(DISTINCT query_id) AS queries"
         queries = counting.by_slice("lists", "query_id")
     else:

@@ -6,16 +6,12 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow
 
-from metrics import UNIT, WHOLE
+from metrics import WHOLE
 from pipeline.log.values import group_of
 from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
 from schemas.columns import Table, internal, literal, quoted
 from schemas.counts import BUCKET_SUMS, BUCKETS
-from schemas.offenders import passes
-from schemas.rules import BINARY
-
-_IS_BINARY = " AND ".join(passes(check, "relevance") for check in BINARY.checks)
 
 
 def slice_structs(settings: Settings) -> str:
@@ -32,20 +28,6 @@ def attribute_structs(settings: Settings) -> str:
         for attribute in settings.attributes
     ]
     return structs("attribute", "group_value", groups)
-
-
-def histogram_sums(settings: Settings) -> str:
-    """SQL of what the rank histogram counts of rows of the log, in the columns of rank_counts."""
-    sums = {
-        "rows": "count(*)",
-        "judged": "count(relevance)",
-        "graded": f"count(*) FILTER (NOT ({_IS_BINARY}))",
-        "relevant": f"count(*) FILTER (relevance >= {settings.relevant_from!r})",
-        "relevance_sum": f"coalesce(sum({scaled('relevance', UNIT)}), 0)",
-        "click_known": "count(click)",
-        "click_sum": f"coalesce(sum({scaled('click', UNIT)}), 0)",
-    }
-    return ", ".join(f"{sql} AS {name}" for name, sql in sums.items())
 
 
 class Counting:
@@ -122,11 +104,6 @@ class Counting:
             f"(SELECT {names}, bucket, {sums} FROM ({rows}) GROUP BY {names}, bucket) "
             f"GROUP BY {names}))",
         )
-
-
-def scaled(value: str, unit: int) -> str:
-    """SQL of a real number as a scaled integer, rounded once: halves to even, as a cast does."""
-    return f"CAST(({value}) * {float(unit)!r}::DOUBLE AS BIGINT)"
 
 
 def structs(name: str, value: str, pairs: list[tuple[str, str]]) -> str:

@@ -258,7 +258,7 @@ def _histogram(rows: pd.DataFrame, names: tuple[str, ...]) -> RankHistogram:
     )
 
 
-def _check_counts(connection: duckdb.DuckDBPyConnection, batch: str) -> None:
+def check_counts(connection: duckdb.DuckDBPyConnection, batch: str) -> None:
     """AuditError where a batch was counted before there was all that scores are made of."""
     there = set(
         connection.execute(

@@ -21,7 +21,7 @@ from pipeline.store.paths import Store, store_of
 from pipeline.store.sessions import attach, first_line, working
 from pipeline.version import code_version
 from schemas.columns import Table, quoted
-from schemas.counts import MEASURED, bucket_counts
+from schemas.counts import COUNT_TABLES, bucket_counts
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 from schemas.stored_log import LOG_ROWS
 
@@ -131,7 +131,7 @@ def _counts_differing(connection: duckdb.DuckDBPyConnection, settings: Settings)
     cells = bucket_counts(settings.slices, settings.attribute_columns)
     return [
         table.name
-        for table in (*MEASURED, cells)
+        for table in (*COUNT_TABLES, cells)
         if differ(
             connection,
             f"SELECT {table.column_list} FROM {_STORED}.{table.name}",

@@ -8,9 +8,11 @@ Not here: the arrays that are made of them (``row_chunks``).
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 import pyarrow
 
 from metrics.weights import IntArray
@@ -77,9 +79,13 @@ def _whole(
             yield whole
 
 
-def run_starts(number: IntArray) -> IntArray:
-    """Where a new number begins, shape (runs,)."""
-    return np.flatnonzero(np.concatenate([[True], number[1:] != number[:-1]]))
+def run_starts(*keys: npt.NDArray[Any]) -> IntArray:
+    """Where a run of equal keys begins, shape (runs,); all ``keys`` have shape (rows,)."""
+    new = np.ones(len(keys[0]), dtype=np.bool_)
+    np.not_equal(keys[0][1:], keys[0][:-1], out=new[1:])
+    for key in keys[1:]:
+        new[1:] |= key[1:] != key[:-1]
+    return np.flatnonzero(new)
 
 
 def _parted(table: pyarrow.Table, lengths: IntArray) -> tuple[pyarrow.Table, pyarrow.Table]:

@@ -16,7 +16,7 @@ import duckdb
 import pandas as pd
 import pyarrow
 
-from pipeline.counts.count import measure
+from pipeline.counts.count import count_batch
 from pipeline.counts.stored_counts import Row, StoredCounts
 from pipeline.errors import DataRefused, SettingsError
 from pipeline.log.column_mapping import listed
@@ -140,7 +140,7 @@ def _scored(
 ) -> Quick:
     ingested = ingest(connection, settings, sources, items, "batch")
     asked = settings.evidence.resamples > 0 or settings.evidence.noise_draws > 0
-    measure(connection, settings, "batch", evidence=asked)
+    count_batch(connection, settings, "batch", evidence=asked)
     stored = StoredCounts(connection, "batch")
     found = scoring.scored(stored, settings, settings.measures)
     evidence = Evidence(connection, "batch", settings, settings.measures)

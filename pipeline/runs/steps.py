@@ -13,8 +13,8 @@ from typing import Any
 
 from metrics import Measure
 from pipeline import former_name
-from pipeline.counts.count import measure
-from pipeline.counts.stored_counts import Row, StoredCounts, _check_counts
+from pipeline.counts.count import count_batch
+from pipeline.counts.stored_counts import Row, StoredCounts, check_counts
 from pipeline.errors import AuditError, DataRefused, NoData
 from pipeline.history.commits import needed
 from pipeline.log.deliveries import delivery, input_hash
@@ -158,7 +158,7 @@ def measure_batch(settings: Settings, batch: str, run_id: str) -> dict[str, int]
     """Count the rows of a batch; returns rows per count table."""
     watch_memory(f"{batch} {run_id}")
     with opened(settings, _own(settings, batch, run_id)) as connection:
-        counted = measure(connection, settings, DATABASE)
+        counted = count_batch(connection, settings, DATABASE)
         row = info(connection)
         with transaction(connection):
             write_info(connection, row | _more_memory(row))
@@ -182,7 +182,7 @@ def score_batch(
                 f"{batch}: its rows were counted under other settings (columns, ranks, attributes, "
                 "slices, rejects, relevant_from or what is missing); run it again from its logs"
             )
-        _check_counts(connection, batch)
+        check_counts(connection, batch)
         stamp = scoring.RunStamp(
             run_id, code_version(), settings.config_hash, row["input_hash"], now()
         )

@@ -11,9 +11,9 @@ from pipeline.runs.steps import ingest_batch, measure_batch
 from pipeline.settings.audit import Settings
 from pipeline.store.batch_files import opened
 from pipeline.store.paths import store_of
-from schemas.counts import MEASURED
+from schemas.counts import COUNT_TABLES
 
-NAMES = (*(table.name for table in MEASURED), "bucket_counts")
+NAMES = (*(table.name for table in COUNT_TABLES), "bucket_counts")
 
 
 def count_tables(

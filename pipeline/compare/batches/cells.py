@@ -13,7 +13,7 @@ import pyarrow
 
 from metrics import UNIT, WHOLE, Counts, Measure, RankHistogram
 from pipeline.compare.batches.decomposition import Cells
-from pipeline.counts.sql import histogram_sums
+from pipeline.counts.rank_counts import histogram_sums
 from pipeline.counts.stored_counts import StoredCounts
 from pipeline.errors import AuditError, NoData
 from pipeline.history.manifest import Manifest

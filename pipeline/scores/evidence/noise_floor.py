@@ -32,6 +32,7 @@ from metrics import (
     replicated,
 )
 from metrics.weights import FloatArray, IntArray
+from pipeline.log.whole_lists import run_starts
 from pipeline.scores.evidence.chance import SHUFFLES, Mix, drawn, shuffled_prefixes
 from pipeline.scores.evidence.randomness import normal_draws
 from pipeline.settings.audit import Settings
@@ -329,9 +330,7 @@ def pieces(table: pyarrow.Table, key: Sequence[str]) -> dict[tuple[str, ...], py
     if not len(table):
         return {}
     codes = [table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in key]
-    starts = np.flatnonzero(
-        np.any([np.diff(code, prepend=code[0] - 1) != 0 for code in codes], axis=0)
-    )
+    starts = run_starts(*codes)
     return {
         tuple(table[name][start].as_py() for name in key): table.slice(start, length)
         for start, length in zip(
