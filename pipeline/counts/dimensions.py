@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow
 
 from metrics import WHOLE
 from metrics.weights import IntArray
 from pipeline.counts.exact_sums import count_known
+from pipeline.counts.session_tables import GROUP_NAMES, PARTS, SLICE_VALUES
 from pipeline.counts.sql import Counting, bucket_of
 from pipeline.errors import AuditError
 from pipeline.log.values import group_of
@@ -118,24 +120,22 @@ def _slices(counting: Counting) -> tuple[IntArray, tuple[tuple[str, str], ...]]:
     names = counting.settings.slices
     said = "".join(f", {internal(name)}" for name in names)
     distinct = f"SELECT DISTINCT {said[2:]} FROM {counting.database}.log_lists"
-    counting.connection.execute(
-        "CREATE OR REPLACE TEMP TABLE parts AS "
-        + (
-            f"SELECT (row_number() OVER (ORDER BY {said[2:]}) - 1)::INTEGER AS part{said} "
-            f"FROM ({distinct})"
-            if names
-            else "SELECT 0::INTEGER AS part"
-        )
+    counting.make(
+        PARTS,
+        f"SELECT (row_number() OVER (ORDER BY {said[2:]}) - 1)::INTEGER AS part{said} "
+        f"FROM ({distinct})"
+        if names
+        else "SELECT 0::INTEGER AS part",
     )
     each = [f"SELECT 0 AS place, {literal(WHOLE)} AS slice, {literal(WHOLE)} AS slice_value"]
     each += [
         f"SELECT DISTINCT {place}, {literal(name)}, {internal(name)} FROM parts"
         for place, name in enumerate(names, start=1)
     ]
-    counting.connection.execute(
-        "CREATE OR REPLACE TEMP TABLE slice_values AS SELECT "
-        "(row_number() OVER (ORDER BY place, slice_value) - 1)::INTEGER AS code, slice, "
-        f"slice_value FROM ({' UNION ALL '.join(each)})"
+    counting.make(
+        SLICE_VALUES,
+        "SELECT (row_number() OVER (ORDER BY place, slice_value) - 1)::INTEGER AS code, slice, "
+        f"slice_value FROM ({' UNION ALL '.join(each)})",
     )
     codes = ", ".join(
         f"(SELECT code FROM slice_values WHERE slice = {literal(name)} "
@@ -190,11 +190,7 @@ def _queries_repeat(counting: Counting) -> bool:
 
 
 def _groups(counting: Counting) -> dict[str, Groups]:
-    counting.connection.execute(
-        "CREATE OR REPLACE TEMP TABLE group_names "
-        "(attribute VARCHAR, code INTEGER, group_value VARCHAR)"
-    )
-    found = {}
+    groups, rows = {}, []
     for attribute in counting.settings.attributes:
         name, group = JOIN.join(attribute), group_of(attribute, internal)
         cells = counting.connection.execute(
@@ -202,10 +198,11 @@ def _groups(counting: Counting) -> dict[str, Groups]:
         ).fetchall()
         names = tuple(sorted({value for (value,) in cells}))
         code = {value: number for number, value in enumerate(names)}
-        found[name] = Groups(names, np.array([code[value] for (value,) in cells], dtype=np.int64))
-        counting.connection.execute(
-            "INSERT INTO group_names SELECT $name, generate_subscripts($names, 1) - 1, "
-            "unnest($names::VARCHAR[])",
-            {"name": name, "names": list(names)},
-        )
-    return found
+        groups[name] = Groups(names, np.array([code[value] for (value,) in cells], dtype=np.int64))
+        rows += [
+            {"attribute": name, "code": number, "group_value": value}
+            for value, number in code.items()
+        ]
+    with counting.registered("names", pyarrow.Table.from_pylist(rows, GROUP_NAMES.arrow)):
+        counting.make(GROUP_NAMES, "FROM names")
+    return groups

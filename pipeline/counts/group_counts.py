@@ -18,9 +18,10 @@ from metrics.weights import IntArray
 from pipeline.counts.dimensions import Dimensions
 from pipeline.counts.exact_sums import half_names, halves, joined
 from pipeline.counts.list_groups import ListGroups
+from pipeline.counts.session_tables import GROUP_QUERIES, GROUP_SUMS, MIXES
 from pipeline.counts.sql import Counting
 from pipeline.log.row_chunks import RowChunk
-from schemas.columns import literal
+from schemas.columns import Table, literal
 from schemas.counts import PAIR_STATS, PREFIX_STATS
 
 MOST_COUNTERS = 4_000_000
@@ -89,7 +90,10 @@ class GroupSums:
         if self._written:
             columns = {"list": lists, "code": found.group}
             columns |= {name: getattr(found, name) for name in _WRITTEN}
-            self._register(columns, f"INSERT INTO {self._rows} BY NAME SELECT * FROM counters")
+            with self._counting.registered("groups", pyarrow.table(columns)):
+                self._counting.connection.execute(
+                    f"INSERT INTO {self._rows} BY NAME SELECT * FROM groups"
+                )
 
     @property
     def _keys(self) -> int:
@@ -105,9 +109,9 @@ class GroupSums:
         if self._sums is None:
             scaled = ", ".join(f"sum({name})::HUGEINT AS {name}" for name in _SCALED)
             self._by_sql(
-                "group_sums",
+                GROUP_SUMS,
                 "bucket, count(*) AS lists, count(*) FILTER (pairs > 0) AS pair_lists, "
-                f"sum(pairs)::HUGEINT AS pairs, sum(won)::HUGEINT AS won, {scaled}",
+                f"sum(pairs)::BIGINT AS pairs, sum(won)::BIGINT AS won, {scaled}",
                 f"bucket, pairs, won, {', '.join(_SCALED)}",
             )
             return
@@ -116,24 +120,27 @@ class GroupSums:
         columns = {"key": key, "bucket": bucket}
         columns |= {name: counts[here] for name, counts in self._sums.items()}
         scaled = ", ".join(f"{joined(name)} AS {name}" for name in _SCALED)
-        self._from_counters("group_sums", f"bucket, {', '.join(_COUNTED)}, {scaled}", columns)
+        self._from_counters(
+            GROUP_SUMS, f"bucket::INTEGER AS bucket, {', '.join(_COUNTED)}, {scaled}", columns
+        )
 
     def _store_queries(self) -> None:
         if self._dimensions.query is None:
-            self._counting.connection.execute(
-                "CREATE OR REPLACE TEMP TABLE group_queries AS SELECT slice, slice_value, "
-                "group_value, sum(lists)::BIGINT AS queries FROM group_sums GROUP BY ALL"
+            self._counting.make(
+                GROUP_QUERIES,
+                "SELECT slice, slice_value, group_value, sum(lists)::BIGINT AS queries "
+                "FROM group_sums GROUP BY ALL",
             )
         elif self._seen is None:
-            self._by_sql("group_queries", "count(DISTINCT query_id) AS queries", "query_id")
+            self._by_sql(GROUP_QUERIES, "count(DISTINCT query_id) AS queries", "query_id")
         else:
             queries = np.count_nonzero(self._seen, axis=1)
             here = np.flatnonzero(queries)
-            self._from_counters("group_queries", "queries", {"key": here, "queries": queries[here]})
+            self._from_counters(GROUP_QUERIES, "queries", {"key": here, "queries": queries[here]})
 
     def _store_mixes(self) -> None:
         if self._mixes is None:
-            self._by_sql("mixes", "length, own, count(*) AS lists", "length, own")
+            self._by_sql(MIXES, "length, own, count(*) AS lists", "length, own")
             return
         here = np.flatnonzero(self._mixes)
         key, mix = np.divmod(here, len(self._mixes) // self._keys)
@@ -141,24 +148,22 @@ class GroupSums:
         triangles = at * (at + 1) // 2
         length = np.searchsorted(triangles, mix, side="right") - 1
         columns = {"key": key, "length": length, "own": mix - triangles[length]}
-        self._from_counters("mixes", "length, own, lists", {**columns, "lists": self._mixes[here]})
+        self._from_counters(MIXES, "length, own, lists", {**columns, "lists": self._mixes[here]})
 
-    def _register(self, columns: dict[str, IntArray], statement: str) -> None:
-        with self._counting.registered("counters", pyarrow.table(columns)):
-            self._counting.connection.execute(statement)
-
-    def _from_counters(self, name: str, said: str, columns: dict[str, IntArray]) -> None:
+    def _from_counters(self, table: Table, said: str, columns: dict[str, IntArray]) -> None:
         """A session table of counters whose ``key`` stands for a slice value and a group."""
         value, group = np.divmod(columns.pop("key"), self._groups)
-        self._register(
-            {"code": value, "group_code": group, **columns},
-            f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT slice, slice_value, group_value, {said}"
-            " FROM counters JOIN slice_values USING (code) JOIN (SELECT code AS group_code, "
-            f"group_value FROM group_names WHERE attribute = {literal(self._attribute)}) "
-            "USING (group_code)",
-        )
+        counters = pyarrow.table({"code": value, "group_code": group, **columns})
+        with self._counting.registered("counters", counters):
+            self._counting.make(
+                table,
+                f"SELECT slice, slice_value, group_value, {said} FROM counters "
+                "JOIN slice_values USING (code) JOIN (SELECT code AS group_code, group_value "
+                f"FROM group_names WHERE attribute = {literal(self._attribute)}) "
+                "USING (group_code)",
+            )
 
-    def _by_sql(self, name: str, said: str, columns: str) -> None:
+    def _by_sql(self, table: Table, said: str, columns: str) -> None:
         """The same table from ``list_groups``."""
         slices = self._counting.lists_slices("lists")
         rows = (
@@ -167,9 +172,9 @@ class GroupSums:
             f"ON group_names.code = found.code AND attribute = {literal(self._attribute)}"
         )
         each = self._counting.by_slice(f"({rows})", f"group_value, {columns}")
-        self._counting.connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT slice, slice_value, group_value, {said}"
-            f" FROM ({each}) GROUP BY ALL"
+        self._counting.make(
+            table,
+            f"SELECT slice, slice_value, group_value, {said} FROM ({each}) GROUP BY ALL",
         )
 
 

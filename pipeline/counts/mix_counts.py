@@ -15,6 +15,7 @@ from metrics.weights import FloatArray, IntArray
 from pipeline.counts.dimensions import Dimensions
 from pipeline.counts.exact_sums import half_names, halves_of_doubles, joined
 from pipeline.counts.list_groups import ListGroups
+from pipeline.counts.session_tables import SAMPLED
 from pipeline.counts.sql import Counting
 from pipeline.log.row_chunks import RowChunk
 from pipeline.log.whole_lists import run_starts
@@ -167,9 +168,10 @@ def sample_lists(counting: Counting) -> None:
         f"{counting.lists_slices('log_lists')} FROM {log_lists} "
         f"WHERE list IN (SELECT found[3] FROM ({few}))"
     )
-    counting.connection.execute(
-        "CREATE OR REPLACE TEMP TABLE sampled AS "
-        "SELECT *, dense_rank() OVER (ORDER BY digest, list_id) AS list FROM "
+    counting.make(
+        SAMPLED,
+        "SELECT slice, slice_value, chosen, "
+        "dense_rank() OVER (ORDER BY digest, list_id) AS list FROM "
         f"({counting.by_slice(f'({numbered})', 'chosen, list_id, digest')}) QUALIFY row_number() "
-        f"OVER (PARTITION BY slice, slice_value ORDER BY digest, list_id) <= {SAMPLED_LISTS}"
+        f"OVER (PARTITION BY slice, slice_value ORDER BY digest, list_id) <= {SAMPLED_LISTS}",
     )

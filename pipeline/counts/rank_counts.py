@@ -23,6 +23,7 @@ from pipeline.counts.exact_sums import (
     joined,
     scaled,
 )
+from pipeline.counts.session_tables import HISTOGRAM, RANK_SUMS
 from pipeline.counts.sql import Counting, attribute_structs
 from pipeline.log.row_chunks import RowChunk
 from pipeline.settings.audit import Settings
@@ -34,8 +35,13 @@ MOST_CELLS = 8_000_000
 CELLS_PER_ROW = 4
 """Counters for each row beyond which a statement is faster: it makes only those it needs."""
 _COUNTS = ("rows", "judged", "graded", "relevant", "click_known")
-_SUMS = ("relevance_sum", "click_sum")
 _HALVES = (*half_names("relevance"), *half_names("click"))
+_SQL_OF = {
+    "rank": "rank + 1 AS rank",
+    "relevance_sum": f"{joined('relevance')} AS relevance_sum",
+    "click_sum": f"{joined('click')} AS click_sum",
+}
+"""What columns are made of that counters hold in another form."""
 
 
 def histogram_sums(settings: Settings) -> str:
@@ -102,25 +108,20 @@ class Histogram:
         for name, column in (("judged", "relevance"), ("click_known", "click")):
             if self._dimensions.known[column] == self._dimensions.rows:
                 counts[name] = counts["rows"]
-        connection = counting.connection
         whole = {name: each.sum(axis=0) for name, each in counts.items()}
         buckets = _filled(counts, ("bucket", "part", "rank", "cell"))
         ranks = _filled(whole, ("part", "rank", "cell"))
-        views = {"histogram": "bucket_counters", "rank_sums": "rank_counters"}
+        views = {HISTOGRAM: "bucket_counters", RANK_SUMS: "rank_counters"}
         with (
-            counting.registered(views["histogram"], buckets),
-            counting.registered(views["rank_sums"], ranks),
+            counting.registered(views[HISTOGRAM], buckets),
+            counting.registered(views[RANK_SUMS], ranks),
         ):
-            for name, counters in views.items():
-                connection.execute(
-                    f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * "
-                    f"EXCLUDE ({', '.join(_HALVES)}) REPLACE (rank + 1 AS rank), "
-                    f"{joined('relevance')} AS relevance_sum, "
-                    f"{joined('click')} AS click_sum FROM {counters}"
-                )
+            for table, counters in views.items():
+                names = ", ".join(_SQL_OF.get(name, name) for name in table.names)
+                counting.make(table, f"SELECT {names} FROM {counters}", "VIEW")
             yield
-            for name in views:
-                connection.execute(f"DROP VIEW {name}")
+            for table in views:
+                counting.connection.execute(f"DROP VIEW {table.name}")
 
 
 def _filled(counts: dict[str, IntArray], axes: tuple[str, ...]) -> pyarrow.Table:
@@ -134,17 +135,21 @@ def _filled(counts: dict[str, IntArray], axes: tuple[str, ...]) -> pyarrow.Table
 @contextmanager
 def tables_by_sql(counting: Counting) -> Iterator[None]:
     """The same two tables, from the rows and the session table ``lists``."""
-    counting.connection.execute(
-        "CREATE OR REPLACE TEMP TABLE histogram AS "
+    counting.make(
+        HISTOGRAM,
         f"SELECT bucket, part, rank, cell, {histogram_sums(counting.settings)} "
         f"FROM {counting.database}.log_rows "
         "JOIN (SELECT list, bucket, list_part AS part FROM lists) USING (list) "
-        "GROUP BY ALL ORDER BY bucket, part, rank, cell"
+        "GROUP BY ALL ORDER BY bucket, part, rank, cell",
     )
-    names = ", ".join(f"sum({name}) AS {name}" for name in (*_COUNTS, *_SUMS))
-    counting.connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE rank_sums AS SELECT part, rank, cell, {names} "
-        "FROM histogram GROUP BY part, rank, cell"
+    sums = ", ".join(
+        f"sum({column.name})::{column.type} AS {column.name}"
+        for column in RANK_SUMS.columns
+        if column.name not in RANK_SUMS.key
+    )
+    counting.make(
+        RANK_SUMS,
+        f"SELECT part, rank, cell, {sums} FROM histogram GROUP BY part, rank, cell",
     )
     yield
     for name in ("histogram", "rank_sums"):

@@ -14,6 +14,7 @@ from metrics import UNIT
 from metrics.weights import IntArray, exposure_at
 from pipeline.counts.dimensions import KNOWN, Dimensions
 from pipeline.counts.exact_sums import Shares, half_names, halves, is_known, joined, whole_numbers
+from pipeline.counts.session_tables import BUCKET_LISTS, LIST_TOTALS, POSITIONS
 from pipeline.counts.sql import Counting
 from pipeline.log.row_chunks import RowChunk
 from schemas.counts import MODEL_VERSIONS, SLICE_COUNTS
@@ -101,12 +102,13 @@ class ListTotals:
         slices = counting.lists_slices("log_lists")
         counted = "".join(f", {name}_known" for name in KNOWN)
         relevance = joined("relevance")
-        counting.connection.execute(
-            "CREATE OR REPLACE TEMP TABLE lists AS SELECT list::INTEGER AS list, n, "
+        counting.make(
+            LIST_TOTALS,
+            "SELECT list::INTEGER AS list, n, "
             "part::INTEGER AS list_part, bucket::INTEGER AS bucket, "
             f"{joined('exposure')} AS exposure, "
             f"CASE WHEN relevance_known > 0 THEN {relevance} END AS relevance, query_id"
-            f"{counted}{slices} FROM list_totals JOIN {counting.database}.log_lists USING (list)"
+            f"{counted}{slices} FROM list_totals JOIN {counting.database}.log_lists USING (list)",
         )
         counting.connection.execute("DROP TABLE list_totals")
 
@@ -114,9 +116,9 @@ class ListTotals:
 def make_positions(counting: Counting, dimensions: Dimensions) -> None:
     """Make the session table ``positions``: the exposure of each place, scaled by UNIT."""
     exposures = scaled_exposures(dimensions.deepest_rank)
-    places = pyarrow.table({"place": np.arange(len(exposures)), "exposure": exposures})
-    with counting.registered("exposures", places):
-        counting.connection.execute("CREATE OR REPLACE TEMP TABLE positions AS FROM exposures")
+    columns = {"place": np.arange(len(exposures)), "exposure": exposures}
+    with counting.registered("exposures", pyarrow.table(columns, schema=POSITIONS.arrow)):
+        counting.make(POSITIONS, "FROM exposures")
 
 
 def fill_slice_counts(counting: Counting, dimensions: Dimensions) -> None:
@@ -131,10 +133,11 @@ def fill_slice_counts(counting: Counting, dimensions: Dimensions) -> None:
     said = ", ".join(f"{sql} AS {name}" for name, sql in totals.items())
     slices = counting.lists_slices("parts")
     # Lists are added up before they are looked at slice by slice.
-    counting.connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE bucket_lists AS SELECT found.*{slices} FROM "
-        f"(SELECT list_part AS part, bucket, {said} FROM lists GROUP BY ALL) AS found "
-        "JOIN parts USING (part)"
+    counting.make(
+        BUCKET_LISTS,
+        f"SELECT sums.*{slices} FROM "
+        f"(SELECT list_part AS part, bucket, {said} FROM lists GROUP BY ALL) AS sums "
+        "JOIN parts USING (part)",
     )
     sums = ", ".join(f"sum({name})::BIGINT AS {name}" for name in ("lists", "rows", *known))
     distinct = "SELECT slice, slice_value, sum(lists)::BIGINT AS queries"

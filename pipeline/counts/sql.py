@@ -62,6 +62,10 @@ class Counting:
             f"INSERT INTO {self.database}.{quoted(table.name)} BY NAME {query} {order}"
         )
 
+    def make(self, table: Table, query: str, kind: str = "TABLE") -> None:
+        """Make a table of the session, or a VIEW, whose columns are those of ``query``."""
+        self.connection.execute(f"CREATE OR REPLACE TEMP {kind} {table.name} AS {query}")
+
     @contextmanager
     def registered(self, name: str, rows: pyarrow.Table) -> Iterator[None]:
         """For the time being, ``rows`` under a name that statements can select from."""
