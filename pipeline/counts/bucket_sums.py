@@ -1,4 +1,8 @@
-"""Sums by bucket of queries, of numbers that come a few thousand lists at a time."""
+"""Sums by bucket of queries, of numbers that come a few thousand lists at a time.
+
+Here: sums in memory, for list_stats.  Sums by bucket that statements make are added to the table by
+``Counting.fill_buckets``.
+"""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,8 @@
-"""What rows are counted under: their list's slices and bucket, their cell's groups."""
+"""What rows are counted under: their list's slices and bucket, their cell's groups.
+
+All are known before a row is counted, from lists and cells alone.  Nothing is counted here but what
+says how large counters have to be.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +23,7 @@ from schemas.columns import internal, literal
 from schemas.counts import BUCKETS
 
 KNOWN = ("relevance", "click", "reference_rank", "propensity", "predicted_click")
-"""Columns that a row may lack."""
+"""Columns that a row may lack, of which slice_counts says how many rows have one."""
 
 
 @dataclass(frozen=True)

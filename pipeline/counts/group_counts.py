@@ -1,13 +1,9 @@
-"""What groups within lists add up to, by slice and group: pairs, prefixes, queries and mixes.
+"""Groups within lists: pair_stats (ARP), prefix_stats (NDKL), and their sums by bucket.
 
-Three session tables come of it, for one attribute:
-
-- ``group_sums`` by slice, group and bucket: what pair_stats, prefix_stats and bucket_sums add up,
-- ``group_queries`` by slice and group: queries with a list that holds the group,
-- ``mixes`` by slice, group, length and own: lists.
-
-Each is a table of counters where they fit in memory.  Where they do not, groups of lists are
-written to the session as ``list_groups`` and a number, and a statement counts them.
+Counters of one attribute go to the session as ``group_sums``, ``group_queries`` and ``mixes``, and
+from there to the count tables; mix_counts reads ``mixes``.  Each is a table of counters where they
+fit in memory.  Where they do not, groups of lists are written to the session one by one, and a
+statement counts them.  What a group in a list is worth is computed in list_groups, not here.
 """
 
 import numpy as np
@@ -25,9 +21,10 @@ from schemas.columns import Table, literal
 from schemas.counts import PAIR_STATS, PREFIX_STATS
 
 MOST_COUNTERS = 4_000_000
-"""Counters of one kind that are held; most take no memory before they are used."""
+"""Counters of one kind that are held: 32 MB for each of a dozen kinds; most take none
+before they are used."""
 MOST_SEEN = 100_000_000
-"""Bytes that say which queries have been seen with which group."""
+"""Bytes that say which queries have been seen with which group: 100 MB, for one attribute."""
 _COUNTED = ("lists", "pair_lists", "pairs", "won")
 _SCALED = ("won_share", "entropy", "share", "divergence")
 _STATISTICS = {"entropy": "entropy", "share": "share", "own": "divergence"}
@@ -111,7 +108,7 @@ class GroupSums:
             self._by_sql(
                 GROUP_SUMS,
                 "bucket, count(*) AS lists, count(*) FILTER (pairs > 0) AS pair_lists, "
-                f"sum(pairs)::BIGINT AS pairs, sum(won)::BIGINT AS won, {scaled}",
+                f"sum(pairs)::HUGEINT AS pairs, sum(won)::HUGEINT AS won, {scaled}",
                 f"bucket, pairs, won, {', '.join(_SCALED)}",
             )
             return
@@ -121,7 +118,10 @@ class GroupSums:
         columns |= {name: counts[here] for name, counts in self._sums.items()}
         scaled = ", ".join(f"{joined(name)} AS {name}" for name in _SCALED)
         self._from_counters(
-            GROUP_SUMS, f"bucket::INTEGER AS bucket, {', '.join(_COUNTED)}, {scaled}", columns
+            GROUP_SUMS,
+            "bucket::INTEGER AS bucket, lists, pair_lists, pairs::HUGEINT AS pairs, "
+            f"won::HUGEINT AS won, {scaled}",
+            columns,
         )
 
     def _store_queries(self) -> None:

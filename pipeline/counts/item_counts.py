@@ -3,7 +3,8 @@
 The first pass adds up rows by item and part: a part holds the lists that have all their slice
 values in common, so that what a slice holds is the sum of some parts and a row is counted once.
 The second adds up, by bucket of queries, on which side of the gap between exposure and relevance
-rows of an item stand, and in which place.  All sums are of whole numbers, in 128 bits.
+rows of an item stand, and in which place.  All sums are of whole numbers, in 128 bits.  Items are
+too many to be counted in memory, so statements do it, apart from the pass over chunks.
 """
 
 from metrics import UNIT, WHOLE

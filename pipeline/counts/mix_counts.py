@@ -2,6 +2,7 @@
 
 If group did not matter for position, a list would be its items in random order.  Then everything
 that is added up over lists is known from the lists' lengths and the rows of each group in them.
+Here: these lengths and rows, counted.  What chance would make of them is computed with the scores.
 """
 
 from itertools import combinations
@@ -25,9 +26,11 @@ from schemas.counts import MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE
 MOST_GROUPS = 30
 """Groups of an attribute up to which they are counted in pairs: pairs grow with their square."""
 SAMPLED_LISTS = 32
-"""Lists of each slice that are kept for what has no closed form."""
+"""Lists of each slice that are kept for what has no closed form: each is drawn thousands of times
+for a noise floor."""
 _HELD_LISTS = 50_000
-"""Lists whose pairs of groups are counted together."""
+"""Lists whose pairs of groups are counted together: enough that few parts and lengths are written
+twice, and some MB for MOST_GROUPS groups."""
 
 
 class PairMixes:

@@ -1,4 +1,8 @@
-"""The one pass over the rows of a batch: each chunk is read once and counted in every way."""
+"""The one pass over the rows of a batch: each chunk is read once and counted in every way.
+
+Here: which counters there are and what they are given.  What they hold, and which table it goes
+to, stands in the modules of the tables.
+"""
 
 from contextlib import AbstractContextManager
 

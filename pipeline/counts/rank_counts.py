@@ -1,7 +1,8 @@
-"""The rank histogram of every bucket, part and cell: a table of counters where they fit in memory.
+"""The rank histogram: rank_counts, and bucket_counts that intervals resample.
 
-Two tables come of it: ``histogram`` by bucket, part, rank and cell, and ``rank_sums``, the same
-without buckets.  The statement beside it says what is counted, and runs where counters do not fit.
+Rows are counted by bucket, part, rank and cell: in a table of counters where that fits in memory,
+by a statement where it does not.  Both leave the session tables ``histogram`` and ``rank_sums``.
+Nothing here looks at a list as a whole.
 """
 
 from collections.abc import Iterator
@@ -31,7 +32,8 @@ from schemas.columns import internal
 from schemas.counts import RANK_COUNTS, bucket_counts
 
 MOST_CELLS = 8_000_000
-"""Counters of one kind that are held; most take no memory before they are used."""
+"""Counters of one kind that are held: 64 MB for each of nine kinds; most take none before they are
+used."""
 CELLS_PER_ROW = 4
 """Counters for each row beyond which a statement is faster: it makes only those it needs."""
 _COUNTS = ("rows", "judged", "graded", "relevant", "click_known")
@@ -134,7 +136,11 @@ def _filled(counts: dict[str, IntArray], axes: tuple[str, ...]) -> pyarrow.Table
 
 @contextmanager
 def tables_by_sql(counting: Counting) -> Iterator[None]:
-    """The same two tables, from the rows and the session table ``lists``."""
+    """The same two tables, from the rows and the session table ``lists``.
+
+    Counters of cells that occur, added up chunk by chunk, would take half the CPU time, but some
+    100 bytes each, and a wide batch has nearly as many cells as rows.  A statement spills.
+    """
     counting.make(
         HISTOGRAM,
         f"SELECT bucket, part, rank, cell, {histogram_sums(counting.settings)} "

@@ -20,7 +20,7 @@ from pipeline.log.row_chunks import RowChunk
 from schemas.counts import MODEL_VERSIONS, SLICE_COUNTS
 
 _HELD_LISTS = 250_000
-"""Lists whose totals wait to be written together."""
+"""Lists whose totals wait to be written together: some 30 MB, and few writes."""
 _HALVES = (*half_names("exposure"), *half_names("relevance"))
 
 

@@ -1,4 +1,7 @@
-"""What statements that count share: a session, the batch's database, and how rows meet slices."""
+"""What statements that count share: a session, the batch's database, and how rows meet slices.
+
+A statement that fills one table stands in the module of that table, not here.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -16,9 +16,8 @@ from schemas.columns import Table
 SLICES = ("device", "market")
 ROWS: Rows = [
     {"list_id": f"l{number}", "item_id": f"i{rank + number}", "rank": rank, "group": "ab"[rank % 2],
-     "query_id": f"q{number % queries}", "relevance": rank / 8 if number else None,
+     "query_id": f"q{number % 5}", "relevance": rank / 8 if number else None,
      "device": ["web", None][number % 2], "market": "xyz"[number % 3]}
-    for queries in (5,)
     for number in range(9)
     for rank in range(1, 4 + number % 3)
 ]  # fmt: skip
