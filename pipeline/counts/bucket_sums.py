@@ -37,10 +37,10 @@ class BucketTotals(Generic[Key]):
         weight: FloatArray,
     ) -> None:
         """Add numbers: ``code`` indexes ``keys``; all arrays have one entry per number."""
-        known = np.array([self._numbers.setdefault(key, len(self._numbers)) for key in keys])
+        numbers = np.array([self._numbers.setdefault(key, len(self._numbers)) for key in keys])
         if len(code):
             pieces = np.concatenate([double_pieces(value), double_pieces(weight)])
-            self._held.append(_added(known[code] * BUCKETS + bucket, pieces))
+            self._held.append(_added(numbers[code] * BUCKETS + bucket, pieces))
             if sum(len(cell) for cell, _ in self._held) > self._most:
                 self._held = [self._together()]
                 self._most = 2 * len(self._held[0][0]) + _WAITING

@@ -83,17 +83,17 @@ def dimensions_of(counting: Counting) -> Dimensions:
         f"SELECT count(*), max(rank), max(position), {known} FROM {database}.log_rows"
     ).fetchall()[0]
     codes, values = _slices(counting)
-    found = _of_lists(counting)
+    of_lists = _of_lists(counting)
     return Dimensions(
         rows=rows,
-        lists=len(found["bucket"]),
+        lists=len(of_lists["bucket"]),
         deepest_rank=int(rank or 0),
         longest=int(position or 0),
         known=dict(zip(KNOWN, counts, strict=True)),
         buckets=BUCKETS if counting.evidence else 1,
-        bucket=found["bucket"],
-        part=found["part"],
-        query=found.get("query"),
+        bucket=of_lists["bucket"],
+        part=of_lists["part"],
+        query=of_lists.get("query"),
         values=values,
         codes=codes,
         cells=_count(counting, "log_cells"),
@@ -122,24 +122,24 @@ def _count(counting: Counting, table: str) -> int:
 def _slices(counting: Counting) -> tuple[IntArray, tuple[tuple[str, str], ...]]:
     """Numbers of slice values by part, and what they mean."""
     names = counting.settings.slices
-    said = "".join(f", {internal(name)}" for name in names)
-    distinct = f"SELECT DISTINCT {said[2:]} FROM {counting.database}.log_lists"
+    columns = "".join(f", {internal(name)}" for name in names)
+    distinct = f"SELECT DISTINCT {columns[2:]} FROM {counting.database}.log_lists"
     counting.make(
         PARTS,
-        f"SELECT (row_number() OVER (ORDER BY {said[2:]}) - 1)::INTEGER AS part{said} "
+        f"SELECT (row_number() OVER (ORDER BY {columns[2:]}) - 1)::INTEGER AS part{columns} "
         f"FROM ({distinct})"
         if names
         else "SELECT 0::INTEGER AS part",
     )
-    each = [f"SELECT 0 AS place, {literal(WHOLE)} AS slice, {literal(WHOLE)} AS slice_value"]
-    each += [
+    selects = [f"SELECT 0 AS place, {literal(WHOLE)} AS slice, {literal(WHOLE)} AS slice_value"]
+    selects += [
         f"SELECT DISTINCT {place}, {literal(name)}, {internal(name)} FROM parts"
         for place, name in enumerate(names, start=1)
     ]
     counting.make(
         SLICE_VALUES,
         "SELECT (row_number() OVER (ORDER BY place, slice_value) - 1)::INTEGER AS code, slice, "
-        f"slice_value FROM ({' UNION ALL '.join(each)})",
+        f"slice_value FROM ({' UNION ALL '.join(selects)})",
     )
     codes = ", ".join(
         f"(SELECT code FROM slice_values WHERE slice = {literal(name)} "
@@ -174,11 +174,11 @@ def _of_lists(counting: Counting) -> dict[str, Any]:
         f"SELECT list, {', '.join(columns)} FROM {log_lists}{joins}"
     ).to_arrow_table()
     number = table["list"].to_numpy()
-    found = {"part": np.zeros(len(number), dtype=np.int32)}
+    arrays = {"part": np.zeros(len(number), dtype=np.int32)}
     for name in table.column_names[1:]:
-        found[name] = np.empty(len(number), dtype=np.int32)
-        found[name][number] = table[name].to_numpy()
-    return found
+        arrays[name] = np.empty(len(number), dtype=np.int32)
+        arrays[name][number] = table[name].to_numpy()
+    return arrays
 
 
 def _queries_repeat(counting: Counting) -> bool:

@@ -61,22 +61,22 @@ class GroupSums:
             columns = ", ".join(f"{name} BIGINT" for name in ("list", "code", *_WRITTEN))
             counting.connection.execute(f"CREATE OR REPLACE TEMP TABLE {self._rows} ({columns})")
 
-    def add(self, chunk: RowChunk, found: ListGroups) -> None:
+    def add(self, chunk: RowChunk, groups: ListGroups) -> None:
         """Add the groups of a chunk's lists."""
         dimensions = self._dimensions
-        lists = chunk.lists[found.place]
+        lists = chunk.lists[groups.place]
         bucket, part = dimensions.bucket[lists], dimensions.part[lists]
-        scaled = {name: halves(getattr(found, name)) for name in _SCALED}
-        mixed = found.pairs > 0
-        mix = found.length * (found.length + 1) // 2 + found.own
+        scaled = {name: halves(getattr(groups, name)) for name in _SCALED}
+        mixed = groups.pairs > 0
+        mix = groups.length * (groups.length + 1) // 2 + groups.own
         for codes in dimensions.codes:
-            key = codes[part] * self._groups + found.group
+            key = codes[part] * self._groups + groups.group
             if self._sums is not None:
                 cell = key * dimensions.buckets + bucket
                 np.add.at(self._sums["lists"], cell, 1)
                 np.add.at(self._sums["pair_lists"], cell[mixed], 1)
-                np.add.at(self._sums["pairs"], cell, found.pairs)
-                np.add.at(self._sums["won"], cell, found.won)
+                np.add.at(self._sums["pairs"], cell, groups.pairs)
+                np.add.at(self._sums["won"], cell, groups.won)
                 for name, both in scaled.items():
                     for half, numbers in zip(half_names(name), both, strict=True):
                         np.add.at(self._sums[half], cell, numbers)
@@ -85,8 +85,8 @@ class GroupSums:
             if self._seen is not None and dimensions.query is not None:
                 self._seen[key, dimensions.query[lists]] = True
         if self._written:
-            columns = {"list": lists, "code": found.group}
-            columns |= {name: getattr(found, name) for name in _WRITTEN}
+            columns = {"list": lists, "code": groups.group}
+            columns |= {name: getattr(groups, name) for name in _WRITTEN}
             with self._counting.registered("groups", pyarrow.table(columns)):
                 self._counting.connection.execute(
                     f"INSERT INTO {self._rows} BY NAME SELECT * FROM groups"
@@ -150,20 +150,20 @@ class GroupSums:
         columns = {"key": key, "length": length, "own": mix - triangles[length]}
         self._from_counters(MIXES, "length, own, lists", {**columns, "lists": self._mixes[here]})
 
-    def _from_counters(self, table: Table, said: str, columns: dict[str, IntArray]) -> None:
+    def _from_counters(self, table: Table, selected: str, columns: dict[str, IntArray]) -> None:
         """A session table of counters whose ``key`` stands for a slice value and a group."""
         value, group = np.divmod(columns.pop("key"), self._groups)
         counters = pyarrow.table({"code": value, "group_code": group, **columns})
         with self._counting.registered("counters", counters):
             self._counting.make(
                 table,
-                f"SELECT slice, slice_value, group_value, {said} FROM counters "
+                f"SELECT slice, slice_value, group_value, {selected} FROM counters "
                 "JOIN slice_values USING (code) JOIN (SELECT code AS group_code, group_value "
                 f"FROM group_names WHERE attribute = {literal(self._attribute)}) "
                 "USING (group_code)",
             )
 
-    def _by_sql(self, table: Table, said: str, columns: str) -> None:
+    def _by_sql(self, table: Table, selected: str, columns: str) -> None:
         """The same table from ``list_groups``."""
         slices = self._counting.lists_slices("lists")
         rows = (
@@ -171,10 +171,10 @@ class GroupSums:
             "JOIN lists USING (list) JOIN group_names "
             f"ON group_names.code = found.code AND attribute = {literal(self._attribute)}"
         )
-        each = self._counting.by_slice(f"({rows})", f"group_value, {columns}")
+        sliced = self._counting.by_slice(f"({rows})", f"group_value, {columns}")
         self._counting.make(
             table,
-            f"SELECT slice, slice_value, group_value, {said} FROM ({each}) GROUP BY ALL",
+            f"SELECT slice, slice_value, group_value, {selected} FROM ({sliced}) GROUP BY ALL",
         )
 
 

@@ -39,12 +39,12 @@ def basis(settings: Settings, measure: Measure, attribute: str | None) -> str:
 
     Unlike counts, they are results of a formula: of the code that computed them, too.
     """
-    said: dict[str, Any] = {"code": code_version()}
+    dependencies: dict[str, Any] = {"code": code_version()}
     if attribute is not None and settings.unknown_group.in_aggregations:
-        said["unknown_counts"] = True
+        dependencies["unknown_counts"] = True
     if measure.given.get("reference") == "target" and attribute in settings.targets:
-        said["target"] = settings.targets[attribute]
-    return json.dumps(said, sort_keys=True, ensure_ascii=False)
+        dependencies["target"] = settings.targets[attribute]
+    return json.dumps(dependencies, sort_keys=True, ensure_ascii=False)
 
 
 def fill_list_stats(counting: Counting, dimensions: Dimensions) -> None:

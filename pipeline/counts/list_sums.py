@@ -50,15 +50,17 @@ class SliceCodes:
 def add_lists(
     measure: Measure,
     sums: ListSums,
-    found: PerList,
+    per_list: PerList,
     groups: Sequence[str] | None,
     slices: Sequence[SliceCodes],
     bucket: IntArray,
 ) -> None:
     """Add the numbers of some lists to ``sums``, under (slice, group)."""
     names: Sequence[str | None] = (None,) if groups is None else groups
-    value = found.value.reshape(-1, len(names))
-    weight = np.ones(value.shape) if found.weight is None else found.weight.reshape(value.shape)
+    value = per_list.value.reshape(-1, len(names))
+    weight = (
+        np.ones(value.shape) if per_list.weight is None else per_list.weight.reshape(value.shape)
+    )
     defined = ~np.isnan(value)
     if not (np.isfinite(value[defined]).all() and np.isfinite(weight[defined]).all()):
         raise AuditError(
@@ -75,7 +77,7 @@ def add_lists(
         lists = np.bincount(cell, minlength=cells)
         totals = scaled_sums(values, cell, cells)
         # Most lists weigh 1 each, and counting them has just been done.
-        plain = found.weight is None
+        plain = per_list.weight is None
         whole = [n * UNIT for n in lists.tolist()] if plain else scaled_sums(weights, cell, cells)
         for at in np.flatnonzero(lists).tolist():
             sums.add(keys[at], int(lists[at]), totals[at], whole[at])

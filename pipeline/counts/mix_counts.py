@@ -49,12 +49,12 @@ class PairMixes:
             f"other BIGINT, product BIGINT, {' BIGINT, '.join(half_names('shared'))} BIGINT)"
         )
 
-    def add(self, chunk: RowChunk, found: ListGroups) -> None:
+    def add(self, chunk: RowChunk, groups: ListGroups) -> None:
         """Add the lists of a chunk."""
         if not 1 < self._groups <= MOST_GROUPS:
             return
         own = np.zeros((self._groups, len(chunk.lists)), dtype=np.int32)
-        own[found.group, found.place] = found.own
+        own[groups.group, groups.place] = groups.own
         self._held.append((self._dimensions.part[chunk.lists], chunk.lengths, own))
         if sum(len(part) for part, *_ in self._held) >= _HELD_LISTS:
             self._add_up()
@@ -72,7 +72,7 @@ class PairMixes:
         # A group that a list lacks, or that fills it, is in no pair there.
         others: FloatArray = np.where((own > 0) & (own < length), length - own, np.inf)
         above = (length + 1.0) * UNIT
-        found: list[dict[str, IntArray]] = []
+        sums_by_pair: list[dict[str, IntArray]] = []
         for one, other in combinations(range(self._groups), 2):
             product = np.add.reduceat(own[one] * own[other], starts)
             shared = np.rint(above / (others[one] * others[other]))
@@ -80,10 +80,12 @@ class PairMixes:
             here = np.flatnonzero(product)
             columns = {"part": part[starts], "length": length[starts], "product": product}
             columns |= dict(zip(half_names("shared"), sums, strict=True))
-            said = {name: each[here].astype(np.int64) for name, each in columns.items()}
+            sums_of_pair = {name: each[here].astype(np.int64) for name, each in columns.items()}
             pair = {"one": np.full(len(here), one), "other": np.full(len(here), other)}
-            found.append(said | pair)
-        columns = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+            sums_by_pair.append(sums_of_pair | pair)
+        columns = {
+            name: np.concatenate([each[name] for each in sums_by_pair]) for name in sums_by_pair[0]
+        }
         with self._counting.registered("pairs", pyarrow.table(columns)):
             self._counting.connection.execute(
                 f"INSERT INTO {self._table} BY NAME SELECT * FROM pairs"
@@ -100,14 +102,14 @@ class PairMixes:
             f"JOIN group_names AS g ON g.code = one AND g.attribute = {name} "
             f"JOIN group_names AS h ON h.code = other AND h.attribute = {name}"
         )
-        each = self._counting.by_slice(
+        sliced = self._counting.by_slice(
             f"({rows})", f"group_value, other_value, length, product, {halves}"
         )
         self._counting.fill(
             MIX_PAIRS,
             f"SELECT slice, slice_value, {name} AS attribute, group_value, other_value, length, "
             "sum(product)::HUGEINT AS product, "
-            f"{joined('shared', 'sum')} AS pair_product FROM ({each}) GROUP BY ALL",
+            f"{joined('shared', 'sum')} AS pair_product FROM ({sliced}) GROUP BY ALL",
         )
 
 
@@ -121,12 +123,12 @@ class SampledGroups:
         self._chosen[found["chosen"].to_numpy()] = True
         self._held: dict[str, list[dict[str, IntArray]]] = {}
 
-    def add(self, attribute: str, chunk: RowChunk, found: ListGroups) -> None:
+    def add(self, attribute: str, chunk: RowChunk, groups: ListGroups) -> None:
         """Keep what is said of sampled lists."""
-        lists = chunk.lists[found.place]
+        lists = chunk.lists[groups.place]
         here = self._chosen[lists]
         if here.any():
-            columns = {"group": found.group, "length": found.length, "own": found.own}
+            columns = {"group": groups.group, "length": groups.length, "own": groups.own}
             self._held.setdefault(attribute, []).append(
                 {"chosen": lists[here], **{name: each[here] for name, each in columns.items()}}
             )

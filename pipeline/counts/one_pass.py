@@ -59,11 +59,11 @@ class OnePass:
         if self._histogram is not None:
             self._histogram.add(chunk, relevance, click)
         for name, groups in self._dimensions.groups.items():
-            found = list_groups(chunk, groups, self._terms)
-            self._sums[name].add(chunk, found)
+            in_lists = list_groups(chunk, groups, self._terms)
+            self._sums[name].add(chunk, in_lists)
             if self._sampled is not None:
-                self._pairs[name].add(chunk, found)
-                self._sampled.add(name, chunk, found)
+                self._pairs[name].add(chunk, in_lists)
+                self._sampled.add(name, chunk, in_lists)
 
     def histogram(self) -> AbstractContextManager[None]:
         """For the time being, the rank histogram as tables of the session."""

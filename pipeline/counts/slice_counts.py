@@ -26,9 +26,9 @@ _HALVES = (*half_names("exposure"), *half_names("relevance"))
 
 def scaled_exposures(depth: int) -> IntArray:
     """Exposure of ranks 0..depth, scaled by UNIT; rank 0, of no row, has none."""
-    found = np.zeros(depth + 1, dtype=np.int64)
-    found[1:] = whole_numbers(exposure_at(np.arange(1, depth + 1)), UNIT)
-    return found
+    exposures = np.zeros(depth + 1, dtype=np.int64)
+    exposures[1:] = whole_numbers(exposure_at(np.arange(1, depth + 1)), UNIT)
+    return exposures
 
 
 class ListTotals:
@@ -48,7 +48,7 @@ class ListTotals:
         """Add up the lists of a chunk."""
         dimensions, lists, starts = self._dimensions, chunk.lists, chunk.starts
         high, low = self._exposures(chunk)
-        found = {
+        totals = {
             "list": lists,
             "n": chunk.lengths,
             "part": dimensions.part[lists],
@@ -58,15 +58,15 @@ class ListTotals:
         }
         nothing = np.zeros(len(lists), dtype=np.int64)
         sums = (nothing, nothing) if relevance is None else relevance.per_list(starts)
-        found["relevance_high"], found["relevance_low"] = sums
+        totals["relevance_high"], totals["relevance_low"] = sums
         for name in KNOWN:
             if dimensions.known[name] in (0, dimensions.rows):
                 counted = nothing if dimensions.known[name] == 0 else chunk.lengths
             else:
-                there = is_known(chunk.floats[name])
-                counted = np.add.reduceat(there, starts, dtype=np.int64)
-            found[f"{name}_known"] = counted
-        self._held.append(found)
+                known = is_known(chunk.floats[name])
+                counted = np.add.reduceat(known, starts, dtype=np.int64)
+            totals[f"{name}_known"] = counted
+        self._held.append(totals)
         if sum(len(each["list"]) for each in self._held) >= _HELD_LISTS:
             self._write()
 
@@ -123,23 +123,23 @@ def make_positions(counting: Counting, dimensions: Dimensions) -> None:
 
 def fill_slice_counts(counting: Counting, dimensions: Dimensions) -> None:
     """Add lists, rows and queries of each slice, and the lists of each bucket."""
-    known = [f"{name}_known" for name in KNOWN]
+    known_columns = [f"{name}_known" for name in KNOWN]
     totals = {
         "lists": "count(*)",
         "rows": "sum(n)::BIGINT",
-        **{name: f"sum({name})::BIGINT" for name in known},
+        **{name: f"sum({name})::BIGINT" for name in known_columns},
         "share_lists": "count(*) FILTER (relevance > 0)",
     }
-    said = ", ".join(f"{sql} AS {name}" for name, sql in totals.items())
+    sums_of_lists = ", ".join(f"{sql} AS {name}" for name, sql in totals.items())
     slices = counting.lists_slices("parts")
     # Lists are added up before they are looked at slice by slice.
     counting.make(
         BUCKET_LISTS,
         f"SELECT sums.*{slices} FROM "
-        f"(SELECT list_part AS part, bucket, {said} FROM lists GROUP BY ALL) AS sums "
+        f"(SELECT list_part AS part, bucket, {sums_of_lists} FROM lists GROUP BY ALL) AS sums "
         "JOIN parts USING (part)",
     )
-    sums = ", ".join(f"sum({name})::BIGINT AS {name}" for name in ("lists", "rows", *known))
+    sums = ", ".join(f"sum({name})::BIGINT AS {name}" for name in ("lists", "rows", *known_columns))
     distinct = "SELECT slice, slice_value, sum(lists)::BIGINT AS queries"
     source = counting.by_slice("bucket_lists", "*")
     if dimensions.query is not None:

@@ -91,18 +91,18 @@ class Counting:
         )
 
     def fill_buckets(
-        self, rows: str, key: Sequence[str], statistics: Mapping[str, str], **said: str
+        self, rows: str, key: Sequence[str], statistics: Mapping[str, str], **constants: str
     ) -> None:
         """Add sums over ``rows`` to bucket_sums: one row per key and statistic.
 
         ``rows`` has the columns of ``key`` and ``bucket``; ``statistics`` gives the SQL of each
-        sum over some of them, exact until it becomes a double.  ``said`` are further columns.
+        sum over some of them, exact until it becomes a double.  ``constants`` are further columns.
         """
         names = ", ".join(key)
         sums = ", ".join(f"({sql})::DOUBLE AS {name}" for name, sql in statistics.items())
         packed = ", ".join(f"list({name} ORDER BY bucket) AS {name}" for name in statistics)
         entries = structs("statistic", "sums", [(literal(name), name) for name in statistics])
-        more = "".join(f", {literal(value)} AS {name}" for name, value in said.items())
+        more = "".join(f", {literal(value)} AS {name}" for name, value in constants.items())
         self.fill(
             BUCKET_SUMS,
             f"SELECT {names}, e.statistic AS statistic, buckets, e.sums AS sums{more} FROM "
