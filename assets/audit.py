@@ -8,7 +8,7 @@ Not here: which batches need work (``due``).
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -32,6 +32,7 @@ from pipeline.terminal.printing import batch_line, console, details, printable
 
 if TYPE_CHECKING:
     import dagster as dg
+    from rich.console import Console
 
 INTERRUPTED = 130  # what shells report for Ctrl-C: 128 + SIGINT
 _REFUSED = 3  # as the command line has it: DataRefused in pipeline.errors
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.config is None and wants_demo(settings):
             write_demo(settings, out.print)
         with notes_to(lambda _, text: err.print(printable(text))):
-            outcomes = audited(settings, file, out.print)
+            outcomes = audited(settings, file, out)
         if not given.quiet:
             closing(settings, outcomes, str(given.config or "audit.yaml"))
     except AuditError as error:
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if "failed" in found else _REFUSED if "refused" in found else 0
 
 
-def audited(settings: Settings, file: Path, tell: Callable[[str], Any]) -> list[Outcome]:
+def audited(settings: Settings, file: Path, out: "Console") -> list[Outcome]:
     """Outcomes of all batches, those that need work after running them."""
     batches = batches_due(settings)
     if not batches:
@@ -76,15 +77,15 @@ def audited(settings: Settings, file: Path, tell: Callable[[str], Any]) -> list[
     outcomes = standing(settings, batches)
     todo = [batch for batch in batches if batch not in outcomes]
     if not todo:
-        tell("Nothing to do: every batch is up to date.")
+        out.print("Nothing to do: every batch is up to date.")
         if not store_of(settings).dashboard.exists() and manifest(settings):
             show(settings)
     elif outcomes:
-        tell(f"{len(outcomes)} of {len(batches)} batches are up to date.")
+        out.print(f"{len(outcomes)} of {len(batches)} batches are up to date.")
     for outcome in _run(settings, file, todo) if todo else ():
         outcomes[outcome.batch] = outcome
-        for line in (batch_line(outcome), *details(outcome)):
-            tell(line)
+        for line in (batch_line(outcome, out.encoding), *details(outcome)):
+            out.print(line)
     return [outcomes[batch] for batch in batches]
 
 

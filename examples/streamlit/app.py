@@ -18,14 +18,15 @@ import pandas as pd
 import streamlit as st
 
 COPY = Path([*sys.argv[1:], os.environ.get("EVENRANK_DASHBOARD", "store/dashboard.duckdb")][0])
-LOOKS = {  # colours of Okabe and Ito; the symbol and the word say it without them
+LOOKS = {  # verdicts; colours of Okabe and Ito, and the symbol and the word say it without them
     "breach": ("✕", "#D55E00"),
     "insufficient": ("?", "#E69F00"),
     "gated": ("⊘", "#CC79A7"),
     "undefined": ("∅", "#56B4E9"),
     "ok": ("✓", "#009E73"),
-    "not judged": ("·", "#6E6E6E"),
+    "not judged": ("–", "#8C8C8C"),
 }
+STATES = {"missing": "○", "no data": "□", "refused": "!", "failed": "■"}  # batches without scores
 BLUE = "#0072B2"
 RECENT = 60  # batches of a trend that are drawn at first
 NAMES = (
@@ -97,8 +98,12 @@ def drawn(chart: alt.LayerChart, rows: pd.DataFrame, what: str) -> None:
 
 
 def marked(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows, each with the symbol of its status; a hollow one where there is no score."""
-    return rows.assign(mark=[LOOKS.get(status, ("○",))[0] for status in rows["status"]])
+    """The rows, each with the symbol of its status or, where it has no score, of its batch."""
+    signs = {name: sign for name, (sign, _) in LOOKS.items()} | STATES
+    return rows.assign(
+        mark=[signs.get(status, "") for status in rows["status"]],
+        scored=[status in LOOKS for status in rows["status"]],
+    )
 
 
 def shades() -> alt.Color:
@@ -112,11 +117,12 @@ def is_it_bad(coverage: pd.DataFrame, batches: pd.DataFrame) -> None:
     if not due.empty and not due["scored"].iloc[-1]:
         st.error(f"**The last night, {plain(due['batch'].iloc[-1])}, has no scores.**")
     for state, rows in coverage[~coverage["scored"]].groupby("state"):
-        st.markdown(f":red[**○ {state.replace('_', ' ')}**: {listed(rows['batch'])}]")
+        name = state.replace("_", " ")
+        st.markdown(f":red[**{STATES.get(name, '')} {name}**: {listed(rows['batch'])}]")
     if (batches["breach"] > 0).any():
         bad = batches[batches["breach"] > 0].iloc[::-1]
         told = bad["batch"] + " (" + bad["breach"].map(str) + ")"
-        st.markdown(f":red[**✕ breach**: {listed(told)}]")
+        st.markdown(f":red[**{LOOKS['breach'][0]} breach**: {listed(told)}]")
 
 
 def where(scores: pd.DataFrame) -> None:
@@ -161,8 +167,8 @@ def since_when(rows: pd.DataFrame) -> None:
         if rows[limit].notna().any():
             layers.append(base.mark_tick(thickness=2, color="#D55E00").encode(y=f"{limit}:Q"))
     symbols = base.mark_text(fontSize=16, fontWeight="bold").encode(text="mark:N")
-    layers.append(symbols.transform_filter("datum.mark != '○'").encode(value, shades()))
-    gaps = symbols.transform_filter("datum.mark == '○'")
+    layers.append(symbols.transform_filter("datum.scored").encode(value, shades()))
+    gaps = symbols.transform_filter("!datum.scored")
     gaps = gaps.encode(y=alt.value("height"), color=alt.value("#D55E00"))
     drawn(alt.layer(*layers, gaps).properties(height=280), rows, "the score, batch by batch")
     starts = rows[rows["release_starts"]]
@@ -216,7 +222,8 @@ def page() -> None:
         st.write(" &emsp; ".join(told))
         for row in scores[scores["status"] == "breach"].head(3).itertuples():
             loser = f", worst off: {row.worst_group}" if isinstance(row.worst_group, str) else ""
-            st.error(plain(f"✕ {row.score}, {row.place}: {row.value:.3g}{loser}"))
+            told = f"{row.score}, {row.place}: {row.value:.3g}{loser}"
+            st.error(plain(f"{LOOKS['breach'][0]} {told}"))
         st.header("Where")
         where(scores)
         st.header("Since when")

@@ -171,7 +171,7 @@ def _one(
         if not told.log:
             click.echo(f"evenrank: {safe(f'{batch}: {outcome.message}')}", err=True)
     elif not told.silent:
-        out.print(batch_line(outcome))
+        out.print(batch_line(outcome, out.encoding))
         for line in details(outcome):
             out.print(line)
         for line in untold_lines(verdicts(settings, [batch])):
@@ -215,7 +215,7 @@ def _many(
         told.above(progress.console)
         for outcome in run_backfill(settings, batches, finished=ends_of_runs.append, **work):
             told.add(outcome)
-            out.print(batch_line(outcome))
+            out.print(batch_line(outcome, out.encoding))
             for line in details(outcome):
                 out.print(line)
             progress.advance(task)

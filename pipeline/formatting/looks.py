@@ -1,10 +1,14 @@
-"""How verdicts and states of batches look: a colour, a symbol and a word each, everywhere.
+"""How verdicts and states of batches look: a word, a sign, a colour each, everywhere the same.
 
 The colours are those of Okabe and Ito (Color Universal Design, 2008), which people tell apart
-however they see colours; a symbol and a word stand beside each all the same.
+however they see colours; a sign and a word stand beside each all the same.  No sign means two
+things.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from pipeline.formatting.encodings import can_print
 
 ORANGE = "#E69F00"
 SKY = "#56B4E9"
@@ -22,73 +26,164 @@ GROUPS = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW, VERMILLION)
 """Colours of groups, in the order of their names; a letter stands on each."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Look:
-    """``shape`` is a mark of Vega."""
+    """How one verdict or one state of a batch looks.
+
+    ``ascii`` stands where ``symbol`` cannot be printed, ``style`` is rich's for a terminal,
+    ``shape`` a mark of Vega, and ``text`` explains what the name means.
+    """
 
     name: str
-    word: str
     symbol: str
+    ascii: str
     colour: str
-    shape: str
+    style: str
+    shape: str = "circle"
     text: str
+
+    @property
+    def word(self) -> str:
+        """The name as people write it."""
+        return self.name.replace("_", " ")
 
 
 VERDICTS = (
-    Look("breach", "breach", "✕", VERMILLION, CROSS, "beyond its threshold, for sure"),
     Look(
-        "insufficient",
-        "insufficient",
-        "?",
-        ORANGE,
-        "triangle-up",
-        "beyond its threshold, but not for sure, or made of too little",
+        name="breach",
+        symbol="✕",
+        ascii="x",
+        colour=VERMILLION,
+        style="bold red",
+        shape=CROSS,
+        text="breaches its threshold with confidence",
     ),
-    Look("gated", "gated", "⊘", PURPLE, "diamond", "not judged: the batch is unlike those before"),
-    Look("undefined", "undefined", "∅", SKY, "triangle-down", "no value, with the reason"),
-    Look("ok", "ok", "✓", GREEN, "circle", "within its threshold"),
-    Look("not_judged", "not judged", "·", GREY, "circle", "no threshold is set"),
+    Look(
+        name="insufficient",
+        symbol="?",
+        ascii="?",
+        colour=ORANGE,
+        style="yellow",
+        shape="triangle-up",
+        text="too little evidence for a verdict: few data, or a breach that may be chance",
+    ),
+    Look(
+        name="gated",
+        symbol="⊘",
+        ascii="#",
+        colour=PURPLE,
+        style="yellow",
+        shape="diamond",
+        text="not judged: the batch is unlike those before it",
+    ),
+    Look(
+        name="undefined",
+        symbol="∅",
+        ascii="/",
+        colour=SKY,
+        style="yellow",
+        shape="triangle-down",
+        text="has a threshold but no value; the reason says why",
+    ),
+    Look(
+        name="ok",
+        symbol="✓",
+        ascii="+",
+        colour=GREEN,
+        style="green",
+        text="within its threshold",
+    ),
+    Look(
+        name="not_judged",
+        symbol="–",
+        ascii="-",
+        colour=GREY,
+        style="",
+        text="no threshold is set",
+    ),
 )
 """From the gravest to the least."""
-ABSENT = (
-    Look("missing", "missing", "○", GREY, "circle", "expected, and nothing has arrived"),
-    Look("no_data", "no data", "○", GREY, "circle", "asked for, and there were no rows"),
-    Look("refused", "refused", "!", GREY, "circle", "the data broke its contract"),
-    Look("failed", "failed", "x", GREY, "circle", "an error stopped the run"),
+RUN = (
+    Look(
+        name="done",
+        symbol="●",
+        ascii="*",
+        colour=GREEN,
+        style="green",
+        text="its scores are in the history",
+    ),
+    Look(
+        name="unchanged",
+        symbol="=",
+        ascii="=",
+        colour=GREY,
+        style="dim",
+        text="up to date: there was nothing to compute",
+    ),
 )
-"""Batches without scores: always hollow."""
-LOOKS = {look.name: look for look in (*VERDICTS, *ABSENT)}
-
-STATUS_SYMBOLS = {
-    "ok": "+",
-    "breach": "!",
-    "insufficient": "?",
-    "undefined": "o",
-    "not_judged": "-",
-    "gated": "#",
-}
-STATUS_STYLES = {
-    "ok": "green",
-    "breach": "bold red",
-    "insufficient": "yellow",
-    "undefined": "yellow",
-    "not_judged": "",
-    "gated": "yellow",
-}
+"""Batches with scores."""
+ABSENT = (
+    Look(
+        name="missing",
+        symbol="○",
+        ascii=".",
+        colour=GREY,
+        style="yellow",
+        text="expected, but nothing has arrived",
+    ),
+    Look(
+        name="no_data",
+        symbol="□",
+        ascii="0",
+        colour=GREY,
+        style="yellow",
+        text="no files, or no rows in them",
+    ),
+    Look(
+        name="refused",
+        symbol="!",
+        ascii="!",
+        colour=GREY,
+        style="red",
+        text="the data broke its contract",
+    ),
+    Look(
+        name="failed",
+        symbol="■",
+        ascii="F",
+        colour=GREY,
+        style="red",
+        text="an error stopped the run",
+    ),
+)
+"""Batches without scores: always hollow on the page."""
+LOOKS = {look.name: look for look in (*VERDICTS, *RUN, *ABSENT)}
 GRAVEST = ("breach", "gated", "insufficient")
 """Statuses that charts mark, those first that hide others."""
 
 
-def status_text(status: str) -> str:
-    """A status as people read it.
+def signs_for(encoding: str) -> Mapping[str, str]:
+    """The sign of every look where text is in ``encoding``: all symbols, or all ASCII.
 
-    >>> status_text("not_judged")
+    >>> signs_for("utf-8")["breach"], signs_for("latin-1")["breach"]
+    ('✕', 'x')
+    """
+    symbols = {name: look.symbol for name, look in LOOKS.items()}
+    if can_print("".join(symbols.values()), encoding):
+        return symbols
+    return {name: look.ascii for name, look in LOOKS.items()}
+
+
+def look_text(name: str, signs: Mapping[str, str]) -> str:
+    """A verdict or state as people read it.
+
+    >>> look_text("not_judged", signs_for("ascii"))
     '- not judged'
     """
-    return f"{STATUS_SYMBOLS[status]} {status.replace('_', ' ')}"
+    return f"{signs[name]} {LOOKS[name].word}"
 
 
-def styled(status: str, text: str) -> str:
-    """``text``, which is rich markup, in the colour of a status."""
-    style = STATUS_STYLES[status]
+def styled(name: str, text: str) -> str:
+    """``text``, which is rich markup, in the style of a verdict or state."""
+    style = LOOKS[name].style
     return f"[{style}]{text}[/]" if style else text

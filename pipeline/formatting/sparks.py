@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
 
+from pipeline.formatting.encodings import can_print
+
 
 @dataclass(frozen=True)
 class Glyphs:
@@ -23,11 +25,7 @@ def glyphs_for(encoding: str) -> Glyphs:
     >>> glyphs_for("utf-8") is BLOCKS, glyphs_for("latin-1") is ASCII
     (True, True)
     """
-    try:
-        (BLOCKS.levels + BLOCKS.gap).encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return ASCII
-    return BLOCKS
+    return BLOCKS if can_print(BLOCKS.levels + BLOCKS.gap, encoding) else ASCII
 
 
 def spark(values: Sequence[float | None], low: float, high: float, glyphs: Glyphs = BLOCKS) -> str:

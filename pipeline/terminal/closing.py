@@ -20,7 +20,7 @@ _SHOWN = 12
 _GATED_NAMED = 4
 _UNTOLD = {
     "undefined": "with a threshold, but without a value",
-    "insufficient": "with a threshold, but not enough to tell for sure",
+    "insufficient": "with a threshold, but with too little evidence for a verdict",
 }
 """Verdicts that say neither yes nor no, and what that means."""
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pipeline.formatting.looks import status_text, styled
+from pipeline.formatting.looks import LOOKS, look_text, signs_for, styled
 from pipeline.formatting.numbers import counted, interval_text, part_text, score_text
 from pipeline.log.rejected_rows import rule_lines
 
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from pipeline.runs.outcome import Outcome
 
 WIDTH = 80
-_STYLES = {
-    "done": "green",
-    "unchanged": "dim",
-    "no_data": "yellow",
-    "refused": "red",
-    "failed": "red",
-}
-_SYMBOLS = {"done": "+", "unchanged": "=", "no_data": "o", "refused": "!", "failed": "x"}
 
 
 def console(*, quiet: bool = False, stderr: bool = False) -> Console:
@@ -48,11 +40,10 @@ def printable(text: str) -> str:
     return escape("".join(c if c.isprintable() or c == "\n" else "?" for c in text))
 
 
-def batch_line(outcome: "Outcome") -> str:
-    """One batch in one line of rich markup."""
-    style = _STYLES[outcome.status]
-    head = f"[{style}]{_SYMBOLS[outcome.status]} {printable(outcome.batch):<12}"
-    head += f"{outcome.status.replace('_', ' '):<10}[/]"
+def batch_line(outcome: "Outcome", encoding: str) -> str:
+    """One batch in one line of rich markup, for a stream in ``encoding``."""
+    look, sign = LOOKS[outcome.status], signs_for(encoding)[outcome.status]
+    head = styled(look.name, f"{sign} {printable(outcome.batch):<12}{look.word:<10}")
     if outcome.status in ("no_data", "failed"):
         return head + printable(outcome.message.split("\n")[0])
     parts = [f"{outcome.lists:>9,} lists", f"{outcome.rows_read:>11,} rows"]
@@ -92,7 +83,6 @@ _CELLS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "value": lambda row: score_text(row["value"], row["reason"]),
     "interval": lambda row: interval_text(row["lower"], row["upper"]),
     "by chance": lambda row: "" if row["expected"] is None else score_text(row["expected"], None),
-    "status": lambda row: status_text(row["status"]),
     "because": lambda row: row["status_reason"] or row["reason"] or "",
     "worst off": lambda row: row["worst_group"] or "",
     "best off": lambda row: row["best_group"] or "",
@@ -112,7 +102,13 @@ def print_scores(
     columns: Sequence[str] = HISTORY_COLUMNS,
 ) -> None:
     """Print rows of fairness_history.  What all rows share stands above the table, once."""
-    cells = {name: [_CELLS[name](row) for row in rows] for name in columns}
+    signs = signs_for(out.encoding)
+    cells = {
+        name: [look_text(row[name], signs) for row in rows]
+        if name == "status"
+        else [_CELLS[name](row) for row in rows]
+        for name in columns
+    }
     if "because" in cells:
         cells["value"] = ["none" if row["value"] is None else _CELLS["value"](row) for row in rows]
     shared = [

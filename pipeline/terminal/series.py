@@ -1,6 +1,6 @@
 """Scores over batches in a terminal: a line each, with what it is now and where it went wrong."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -8,7 +8,7 @@ from rich.text import Text
 
 from metrics import WHOLE
 from pipeline.errors import NoData
-from pipeline.formatting.looks import GRAVEST, STATUS_STYLES, STATUS_SYMBOLS, status_text, styled
+from pipeline.formatting.looks import GRAVEST, LOOKS, look_text, signs_for, styled
 from pipeline.formatting.numbers import part_text, score_text
 from pipeline.formatting.sparks import Glyphs, columns, glyphs_for, spark
 from pipeline.history.series import Course, Row, batches_of, courses, limit_text, watched
@@ -70,10 +70,10 @@ def print_courses(
     A chart reaches from the lowest to the highest of its values and its threshold.  Where batches
     are more than its columns, a column stands for several and shows the worst of them.
     """
-    glyphs = glyphs_for(out.encoding)
+    glyphs, signs = glyphs_for(out.encoding), signs_for(out.encoding)
     spans = list(columns(len(batches), WIDEST))
     released = {row["batch"] for row in markers(settings)}
-    marks = [_marks(course, batches, spans, released) for course in found]
+    marks = [_marks(course, batches, spans, released, signs) for course in found]
     parts = [part_text(course.last) for course in found]
     alike = len(set(parts)) == 1
     by = [course.attribute or "-" for course in found]
@@ -82,7 +82,7 @@ def print_courses(
         "score": [course.label for course in found],
         "trend": [" " * len(spans) for _ in found],
         "last": [_last(course, settings) for course in found],
-        "status": [_status(course, batches) for course in found],
+        "status": [_status(course, batches, signs) for course in found],
     }
     title = "Slices" if not alike else "Whole batches" if parts[0] == WHOLE else f"Slice {parts[0]}"
     out.print(printable(f"{title}, {_range(batches)}"), style="bold")
@@ -92,12 +92,12 @@ def print_courses(
         table.add_column(name, overflow="fold", no_wrap=name in ("trend", "last", "status"))
     for at, course in enumerate(found):
         shown: dict[str, Text | str] = {name: printable(cells[name][at]) for name in cells}
-        shown["trend"] = _chart(course, settings, spans, marks[at], glyphs)
+        shown["trend"] = _chart(course, settings, spans, marks[at], glyphs, signs)
         shown["status"] = styled(course.last["status"], cells["status"][at])
         table.add_row(*shown.values())
     out.print(table)
     drawn = "".join(marks) + (glyphs.gap if any(None in each.values for each in found) else "")
-    if legend := _legend(drawn, len(batches), spans, glyphs):
+    if legend := _legend(drawn, len(batches), spans, glyphs, signs):
         out.print(legend, style="dim")
 
 
@@ -108,9 +108,9 @@ def _last(course: Course, settings: Settings) -> str:
     return "\n".join(filter(None, ("none" if value is None else score_text(value, None), limit)))
 
 
-def _status(course: Course, batches: Sequence[str]) -> str:
+def _status(course: Course, batches: Sequence[str], signs: Mapping[str, str]) -> str:
     """The newest verdict, and below it of which batch that is, if later ones have none."""
-    text, batch = status_text(course.last["status"]), course.last["batch"]
+    text, batch = look_text(course.last["status"], signs), course.last["batch"]
     return text if batch == batches[-1] else f"{text}\n{batch}"
 
 
@@ -120,7 +120,11 @@ def _range(batches: Sequence[str]) -> str:
 
 
 def _marks(
-    course: Course, batches: Sequence[str], spans: Sequence[slice], released: Collection[str]
+    course: Course,
+    batches: Sequence[str],
+    spans: Sequence[slice],
+    released: Collection[str],
+    signs: Mapping[str, str],
 ) -> str:
     """A sign for each column: the gravest verdict in it, or that a release began."""
 
@@ -128,27 +132,34 @@ def _marks(
         statuses = course.statuses[span]
         for status in GRAVEST:
             if status in statuses:
-                return STATUS_SYMBOLS[status]
+                return signs[status]
         return _RELEASE if any(batch in released for batch in batches[span]) else " "
 
     return "".join(map(mark, spans))
 
 
 def _chart(
-    course: Course, settings: Settings, spans: Sequence[slice], marks: str, glyphs: Glyphs
+    course: Course,
+    settings: Settings,
+    spans: Sequence[slice],
+    marks: str,
+    glyphs: Glyphs,
+    signs: Mapping[str, str],
 ) -> Text:
     """The chart in colour, and below it the marks, if there are any."""
     values = [course.worst(course.values[span]) for span in spans]
     line = spark(values, *course.extent(settings), glyphs)
-    styles = {STATUS_SYMBOLS[status]: STATUS_STYLES[status] for status in GRAVEST}
-    signs = zip(line, marks, strict=True)
+    styles = {signs[status]: LOOKS[status].style for status in GRAVEST}
+    above = zip(line, marks, strict=True)
     below = zip("\n" + marks, " " + marks, strict=True) if marks.strip() else ()
-    return Text.assemble(*((sign, styles.get(mark, "")) for sign, mark in (*signs, *below)))
+    return Text.assemble(*((sign, styles.get(mark, "")) for sign, mark in (*above, *below)))
 
 
-def _legend(drawn: str, count: int, spans: Sequence[slice], glyphs: Glyphs) -> str:
+def _legend(
+    drawn: str, count: int, spans: Sequence[slice], glyphs: Glyphs, signs: Mapping[str, str]
+) -> str:
     """What the signs of a chart mean, of those that were drawn."""
-    meanings = {STATUS_SYMBOLS[status]: status for status in GRAVEST}
+    meanings = {signs[status]: LOOKS[status].word for status in GRAVEST}
     meanings |= {_RELEASE: "release", glyphs.gap: "no value"}
     said = [f"{sign} {meaning}" for sign, meaning in meanings.items() if sign in drawn]
     if len(spans) < count:

@@ -97,7 +97,7 @@ def test_the_app_shows_every_store(shown: Shown, name: str) -> None:
 
 def test_the_app_says_what_is_bad(shown: Shown) -> None:
     assert f":red[**✕ breach**: {UNFAIR} (4)]" in shown["month"]["read"]
-    assert f":red[**○ no data**: {MISSING}]" in shown["month"]["read"]
+    assert f":red[**□ no data**: {MISSING}]" in shown["month"]["read"]
     assert "No batch has scores yet." in shown["none"]["read"]
     assert "**The last night, 2026-01-03, has no scores.**" in shown["none"]["read"]
     assert shown["nothing"]["read"][0].startswith("No copy at ")

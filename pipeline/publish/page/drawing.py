@@ -19,7 +19,7 @@ from typing import Any
 from pipeline.formatting import looks
 
 _HERE = Path(__file__).parent
-_SOURCES = (_HERE / "drawing.py", _HERE / "charts.py", Path(looks.__file__))
+_SOURCES = (Path(__file__), _HERE / "charts.py", Path(looks.__file__))
 _PACKAGES = ("altair", "vl-convert-python")
 
 
@@ -45,7 +45,7 @@ def drawing() -> Drawing:
 
 
 def _key() -> str:
-    texts = [file.read_bytes() for file in _SOURCES]
+    texts = [source.read_bytes() for source in _SOURCES]
     return sha256(b"\0".join([*texts, *(version(name).encode() for name in _PACKAGES)])).hexdigest()
 
 

@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 from base64 import b64encode
-from dataclasses import asdict
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
@@ -71,7 +70,7 @@ def page(copy: Copy, settings: Settings) -> str:
     """The page of a copy as HTML."""
     told = document(copy)
     batches = {row["batch"]: row for row in copy.batches()}
-    said, look = headline(told.newest, batches.get(told.newest or ""))
+    said, verdict = headline(told.newest, batches.get(told.newest or ""))
     about = told.data["about"]
     published = datetime.fromisoformat(about["published_at"])
     style = (_HERE / "page.css").read_text(encoding="utf-8")
@@ -87,7 +86,7 @@ def page(copy: Copy, settings: Settings) -> str:
         published=utc(published),
         epoch=int(published.timestamp() * 1000),
         headline=said,
-        look=LOOKS[look] if look else None,
+        look=LOOKS[verdict] if verdict else None,
         newest=told.newest,
         facts=_facts(copy, told, batches),
         counts=_counts(batches.get(told.newest or "")),
@@ -103,7 +102,12 @@ def page(copy: Copy, settings: Settings) -> str:
         database=store_of(settings).dashboard.name,
         small=_small(about),
         style=Markup(style),
-        looks_json=_as_json([asdict(each) for each in LOOKS.values()]),
+        looks_json=_as_json(
+            [
+                {"name": look.name, "symbol": look.symbol, "word": look.word}
+                for look in LOOKS.values()
+            ]
+        ),
         packed=_packed(told),
         library=Markup(vega),
         script=Markup(script),

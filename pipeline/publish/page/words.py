@@ -23,7 +23,7 @@ def headline(newest: str | None, batch: Mapping[str, Any] | None) -> tuple[str, 
         return f"{newest}: not judged, as it is unlike the batches before it", "gated"
     if doubtful:
         return (
-            f"{newest}: no breach, but {_scores(doubtful)} cannot be told for sure",
+            f"{newest}: no breach, but {_scores(doubtful)} cannot be judged with confidence",
             "insufficient",
         )
     if batch["ok"]:

@@ -351,7 +351,7 @@ def test_a_run_and_a_backfill_show_how_whole_batches_went(own: Path) -> None:
     for text in (run.stdout, filled.stdout):
         assert max(map(len, text.splitlines())) <= 80
         (line,) = (line for line in text.splitlines() if line.startswith("gender  EXP.MinMaxRatio"))
-        assert line.rstrip().endswith("! breach")
+        assert line.rstrip().endswith("✕ breach")
 
 
 def test_backfill_of_days_without_any_data_ends_with_4(own: Path) -> None:

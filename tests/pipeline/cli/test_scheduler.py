@@ -607,7 +607,7 @@ def test_sigterm_within_a_query_of_a_later_batch(own: Path) -> None:
     words = (LAST, "run", *batches(NEXT, LAST))
     child = started(own, *words, code=IN_A_QUERY)
     assert child.stdout
-    assert child.stdout.readline().startswith(f"+ {NEXT}")
+    assert child.stdout.readline().startswith(f"● {NEXT}")
     while child.stdout.readline() != "asking\n":
         assert child.poll() is None
     (batch,) = terminated(child, own)["batches"]

@@ -122,9 +122,9 @@ def test_a_chart_marks_breaches_releases_and_gaps(tmp_path: Path) -> None:
         "",
         "Whole batches, 2026-01-01 to 2026-01-12",
         "by      score            trend         last   status",
-        "gender  EXP.MinMaxRatio  ████·██▁████  0.900  + ok",
-        "                           |    !      >=0.8",
-        "! breach   | release   · no value",
+        "gender  EXP.MinMaxRatio  ████·██▁████  0.900  ✓ ok",
+        "                           |    ✕      >=0.8",
+        "✕ breach   | release   · no value",
     ]
 
 
@@ -132,12 +132,12 @@ def test_a_chart_reads_the_same_without_blocks_and_in_colour(tmp_path: Path) -> 
     settings = history_of(tmp_path, bad=11)
     out, written = screen("ascii")
     print_watched(out, settings, NIGHTS[:12])
-    assert "gender  EXP.MinMaxRatio  ^^^^o^^^^^^_  0.500  ! breach" in said(written, "ascii")
+    assert "gender  EXP.MinMaxRatio  ^^^^o^^^^^^_  0.500  x breach" in said(written, "ascii")
     out, written = screen(colour=True)
     print_watched(out, settings, NIGHTS[:12])
     text = written.getvalue().decode()
     assert "\x1b[1;31m▁" in text
-    assert "\x1b[1;31m! breach" in text
+    assert "\x1b[1;31m✕ breach" in text
 
 
 def test_no_colour_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ def test_a_verdict_that_is_not_of_the_last_batch_says_so(tmp_path: Path) -> None
     out, written = screen()
     print_watched(out, settings, NIGHTS[:4])
     *_, chart, below, _ = said(written)
-    assert chart.endswith("+ ok")
+    assert chart.endswith("✓ ok")
     assert below.split() == [">=0.8", NIGHTS[2]]
 
 
@@ -173,9 +173,9 @@ def test_many_batches_share_columns_that_show_the_worst(tmp_path: Path) -> None:
     out, written = screen()
     print_trends(out, settings, labelled(settings), None, most=5)
     *_, chart, marks, legend = said(written)
-    assert chart.split()[2].index("▁") == marks.index("!") - chart.index("█") == 33 // 2
+    assert chart.split()[2].index("▁") == marks.index("✕") - chart.index("█") == 33 // 2
     assert len(chart.split()[2]) == 30
-    assert legend == "! breach   a column: the worst of 2 batches"
+    assert legend == "✕ breach   a column: the worst of 2 batches"
 
 
 def test_long_names_and_numbers_fit(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def config(tmp_path: Path) -> Path:
 
 def test_history_shows_trends(config: Path) -> None:
     result = evenrank("history", "--trend", "--config", config)
-    assert "gender  EXP.MinMaxRatio  ███████████▁  0.500  ! breach" in result.stdout
+    assert "gender  EXP.MinMaxRatio  ███████████▁  0.500  ✕ breach" in result.stdout
     from_ = evenrank("history", "--trend", "--from", NIGHTS[9], "--config", config)
     assert f"Whole batches, {NIGHTS[9]} to {NIGHTS[11]}" in from_.stdout
     none = evenrank("history", "--trend", "--status", "ok", "--config", config)
@@ -241,11 +241,11 @@ def test_history_of_one_score_has_a_chart_above_the_table(config: Path) -> None:
     words = ("history", "--metric", "EXP.MinMaxRatio", "--config", config)
     lines = evenrank(*words).stdout.splitlines()
     assert lines[0] == f"Whole batches, {NIGHTS[0]} to {NIGHTS[11]}"
-    assert [line.rstrip() for line in lines][-1].startswith(f"{NIGHTS[11]}  0.500  ! breach")
+    assert [line.rstrip() for line in lines][-1].startswith(f"{NIGHTS[11]}  0.500  ✕ breach")
     # Of a choice of batches, those in between are no gaps.
     some = evenrank(*words, "--status", "ok").stdout
     assert "█" not in some
-    assert "+ ok" in some
+    assert "✓ ok" in some
 
 
 @pytest.mark.parametrize(

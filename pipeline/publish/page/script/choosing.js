@@ -25,7 +25,7 @@ function fillChoosers() {
     }))));
   const batches = doc.batches.map((name, n) => [n, doc.scored[n] && doc.counts.breach[n]
     ? `${name} ${LOOKS.breach.symbol} ${count(doc.counts.breach[n], "breach", "breaches")}`
-    : `${name}${doc.scored[n] ? "" : ` ${LOOKS[doc.states[n]].symbol} ${LOOKS[doc.states[n]].word}`}`]).reverse();
+    : `${name}${doc.scored[n] ? "" : ` ${verdict(doc.states[n])}`}`]).reverse();
   fill(byId("choose-batch"), batches.filter(([n]) => n >= doc.extent.heat_from), chosen.batch);
   const total = doc.batches.length;
   fill(byId("choose-period"), [...PERIODS.filter((n) => n < total).map((n) => [n, `last ${n} batches`]),

@@ -22,13 +22,13 @@ function drawAge() {
   if (late.length === 1) {
     const why = doc.messages[first.n] ? ` (${doc.messages[first.n]})` : "";
     const when = first.due <= now ? ` It was due ${ago(now - first.due)} ago.` : "";
-    bar.textContent = `✕ ${first.batch}: ${LOOKS[states[0]].word}${why}.${when}${older}`;
+    bar.textContent = `${first.batch}: ${verdict(states[0])}${why}.${when}${older}`;
     return;
   }
   const each = [...new Set(states)].map((state) =>
-    `${states.filter((other) => other === state).length} ${LOOKS[state].word}`).join(", ");
+    `${LOOKS[state].symbol} ${states.filter((other) => other === state).length} ${LOOKS[state].word}`).join(", ");
   const least = late.length === doc.due.length && doc.due.length >= DUE_KNOWN ? "at least " : "";
-  bar.textContent = `✕ ${first.batch} to ${last.batch} have no scores: ${least}${each}.${older}`;
+  bar.textContent = `${first.batch} to ${last.batch} have no scores: ${least}${each}.${older}`;
 }
 
 async function start() {

@@ -11,7 +11,7 @@ function gapText(batch) {
 
 function stateText(batch) {
   const look = LOOKS[doc.states[batch]];
-  return look && !doc.scored[batch] ? `${look.symbol} ${look.word}` : "";
+  return look && !doc.scored[batch] ? verdict(look.name) : "";
 }
 
 function releaseText(batch) {
