@@ -9,13 +9,12 @@ from typing import Any
 import dagster as dg
 
 from metrics import AGGREGATIONS, WHOLE
-from pipeline.counts.stored_counts import Row
 from pipeline.history.series import label_of
 from pipeline.settings.audit import Settings
 from pipeline.settings.sections import Threshold
 from pipeline.store.paths import store_of
 from pipeline.version import code_version
-from schemas.columns import Table
+from schemas.columns import Row, Table
 
 PLOTTED = ("MinMaxRatio", "MaxMinDiff")
 """Of the seven aggregations, those that become plots: one ratio, one difference."""

@@ -15,15 +15,15 @@ import duckdb
 
 from assets.describe import LEFT_OUT, at_limit
 from metrics import WHOLE
-from pipeline.counts.stored_counts import Row
 from pipeline.errors import AuditError
 from pipeline.formatting.looks import LOOKS
-from pipeline.formatting.numbers import interval_text, score_text
+from pipeline.formatting.numbers import interval_text, number
 from pipeline.formatting.sparks import BLOCKS, spark
 from pipeline.history.series import Course, courses, month_before, since_first
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
 from pipeline.store.sessions import attach, working
+from schemas.columns import Row
 
 DAYS = 31
 """Batches that a month has at most."""
@@ -116,7 +116,7 @@ def _items(settings: Settings, found: Sequence[Course]) -> Iterator[str]:
         row, limit = course.last, course.limit(settings)
         look = LOOKS[row["status"]]
         name = _literal(" ".join(filter(None, (course.attribute, course.label))))
-        value = "no value" if row["value"] is None else score_text(row["value"], None)
+        value = "no value" if row["value"] is None else number(row["value"])
         interval = interval_text(row["lower"], row["upper"])
         wanted = f"; wanted: at {at_limit(limit)}" if limit else ""
         yield f"- {name}\\"

@@ -17,11 +17,11 @@ from assets.resources import Audit
 from assets.scores import asset_of
 from assets.stored import Stored, stored
 from metrics import WHOLE, ScoreName, parse_score
-from pipeline.counts.stored_counts import Row
 from pipeline.errors import AuditError
 from pipeline.history.series import label_of
 from pipeline.settings.audit import Settings
 from pipeline.settings.sections import Threshold
+from schemas.columns import Row
 
 BINARY = "relevance_is_binary"
 

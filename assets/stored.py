@@ -6,11 +6,11 @@ Not here: the history and its copy.
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.counts.stored_counts import Row
 from pipeline.errors import NoData
 from pipeline.settings.audit import Settings
 from pipeline.store.batch_files import DATABASE, info, opened
 from pipeline.store.paths import store_of
+from schemas.columns import Row
 from schemas.scores import FAIRNESS_HISTORY
 
 

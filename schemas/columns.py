@@ -6,11 +6,14 @@ Not here: any table.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 import pandera.pandas as pa
 import pyarrow
+
+Row = dict[str, Any]
+"""One row of a table: values by the names of its columns."""
 
 SqlType = Literal[
     "VARCHAR",

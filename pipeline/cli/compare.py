@@ -149,7 +149,7 @@ def _print_queries(out: "Console", found: "Comparison", top: int) -> None:
     """The queries that differ most, and a few scores of each."""
     from rich.table import Table
 
-    from pipeline.formatting.numbers import score_text
+    from pipeline.formatting.numbers import number
     from pipeline.terminal.printing import printable
 
     shown = _shown(found)
@@ -163,7 +163,7 @@ def _print_queries(out: "Console", found: "Comparison", top: int) -> None:
         query = found.query(at)
         sizes = (f"{query[name]:,}" for name in ("items_a", "items_b", "shared"))
         values = (query["values"][label] for label in shown)
-        scores = ("none" if value is None else score_text(value, None) for value in values)
+        scores = (number(value) for value in values)
         table.add_row(printable(query["query_id"]), *sizes, *scores)
     out.print(table)
     if len(found.queries) > len(order):

@@ -66,7 +66,7 @@ def _print_parts(out: "Console", way: str, found: "Split") -> None:
     from rich.table import Table
 
     from pipeline.compare.batches.report import rest_of, signed
-    from pipeline.formatting.numbers import score_text
+    from pipeline.formatting.numbers import number
     from pipeline.terminal.printing import printable
 
     out.print(f"\n[bold]By {printable(way)}[/]: what each adds to mix and to treatment")
@@ -81,9 +81,7 @@ def _print_parts(out: "Console", way: str, found: "Split") -> None:
     ]
     for each in found.parts[:_SHOWN]:
         shares = (each.lists_before / lists[0], each.lists_after / lists[1])
-        scores = (
-            "-" if value is None else score_text(value, None) for value in (each.before, each.after)
-        )
+        scores = ("-" if value is None else number(value) for value in (each.before, each.after))
         table.add_row(
             printable(each.cell),
             *(f"{share:.1%}" if share else "-" for share in shares),
@@ -111,7 +109,7 @@ def _print_groups(out: "Console", way: str, found: "Split") -> None:
     from rich.table import Table
 
     from pipeline.compare.batches.report import Signed
-    from pipeline.formatting.numbers import score_text
+    from pipeline.formatting.numbers import number
     from pipeline.terminal.printing import printable
 
     if not found.groups:
@@ -124,9 +122,7 @@ def _print_groups(out: "Console", way: str, found: "Split") -> None:
     for name in ("A", "B", "change", "mix", "treatment"):
         table.add_column(name, justify="right", no_wrap=True)
     for group, each in found.groups.items():
-        values = (
-            "-" if value is None else score_text(value, None) for value in (each.before, each.after)
-        )
+        values = ("-" if value is None else number(value) for value in (each.before, each.after))
         table.add_row(
             printable(group), *values, show(each.change), show(each.mix), show(each.treatment)
         )

@@ -25,13 +25,11 @@ from pipeline.log.whole_lists import CHUNK_ROWS
 from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
 from pipeline.version import code_version
-from schemas.columns import Table, internal, quoted
+from schemas.columns import Row, Table, internal, quoted
 from schemas.counts import BUCKET_SUMS, LIST_STATS
 
 _DENSE_CELLS = 4_000_000
 """Most cells of a table of lists by groups that is held at a time."""
-
-Row = dict[str, Any]
 
 
 def basis(settings: Settings, measure: Measure, attribute: str | None) -> str:

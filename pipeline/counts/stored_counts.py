@@ -32,7 +32,7 @@ from pipeline.counts.list_stats import basis
 from pipeline.errors import AuditError
 from pipeline.settings.audit import Settings
 from pipeline.store.batch_files import DATABASE
-from schemas.columns import Table, quoted
+from schemas.columns import Row, Table, quoted
 from schemas.counts import (
     GROUP_SIZES,
     ITEM_GAPS,
@@ -45,7 +45,6 @@ from schemas.counts import (
 )
 
 Slice = tuple[str, str]
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

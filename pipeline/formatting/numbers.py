@@ -6,6 +6,8 @@ words (``pipeline.publish.page.words``).
 
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import ROUND_HALF_UP, Context, Decimal
+from math import isfinite
 from typing import Any
 
 from metrics import WHOLE
@@ -18,25 +20,30 @@ def counted(number: int, what: str) -> str:
 
 
 _DIGITS = 3
+_ROUNDED = Context(prec=_DIGITS, rounding=ROUND_HALF_UP)
 
 
 def number(value: float | None) -> str:
-    """Three significant digits; none for no value.
+    """Three significant digits, of one that lies half-way the larger; none for no value.
+
+    The page's script writes the same texts (``words.js``).
 
     >>> number(0.71996), number(1234.5), number(0.0), number(None), number(2.5e-7)
-    ('0.720', '1,234', '0', 'none', '2.50e-7')
+    ('0.720', '1,235', '0', 'none', '2.50e-7')
     """
     if value is None:
         return "none"
     if value == 0:
         return "0"
-    size = abs(value)
+    if not isfinite(value):
+        return str(value)
+    exact, size = _ROUNDED.create_decimal(value), abs(value)
     if size >= 1e6 or size < 1e-4:
-        digits, power = f"{value:.{_DIGITS - 1}e}".split("e")
+        digits, power = f"{exact:.{_DIGITS - 1}e}".split("e")
         return f"{digits}e{int(power)}"
-    if size >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:#.{_DIGITS}g}".removesuffix(".")
+    if size >= 10**_DIGITS - 0.5:
+        return f"{Decimal(value).quantize(Decimal(1), ROUND_HALF_UP):,}"
+    return f"{exact:.{_DIGITS - 1 - exact.adjusted()}f}"
 
 
 def slice_name(name: str, value: str) -> str:
@@ -55,17 +62,14 @@ def utc(moment: datetime) -> str:
 
 def score_text(value: float | None, reason: str | None) -> str:
     """A score in three significant digits, or why there is none."""
-    if value is None:
-        return f"none ({reason})"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.3g}".removesuffix(".")
+    return f"none ({reason})" if value is None else number(value)
 
 
 def interval_text(lower: float | None, upper: float | None) -> str:
     """The ends of an interval; an end that is not known is left open."""
     if lower is None and upper is None:
         return ""
-    ends = ("" if end is None else score_text(end, None) for end in (lower, upper))
-    return " to ".join(ends).strip()
+    return " to ".join("" if end is None else number(end) for end in (lower, upper)).strip()
 
 
 def part_text(row: Mapping[str, Any]) -> str:

@@ -5,12 +5,10 @@ Not here: whether the store does hold it (``integrity``).
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from pipeline.errors import StoreDamaged
 from pipeline.history.ledger import WITHOUT_ROWS, Line
-
-Row = dict[str, Any]
+from schemas.columns import Row
 
 
 @dataclass

@@ -11,10 +11,10 @@ from pipeline.history.commits import has_history
 from pipeline.history.opening import HISTORY_DATABASE, has_table, open_history
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
+from schemas.columns import Row
 from schemas.history import BATCHES
 from schemas.monitoring import GATES
 
-Row = dict[str, Any]
 Manifest = dict[str, Row]
 
 

@@ -8,12 +8,11 @@ from typing import Any
 
 from metrics import METRICS, WHOLE
 from pipeline.history.commits import has_history
-from pipeline.history.manifest import Row
 from pipeline.history.opening import HISTORY_DATABASE, has_table, open_history
 from pipeline.privacy.suppression import Shown
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
-from schemas.columns import quoted
+from schemas.columns import Row, quoted
 from schemas.monitoring import ALERT_BATCHES, ALERTS
 from schemas.scores import FAIRNESS_HISTORY, LABEL, WAYS
 

@@ -10,11 +10,11 @@ from typing import Any
 import duckdb
 
 from pipeline.history.commits import TOLD
-from pipeline.history.ledger_state import Row, Told
+from pipeline.history.ledger_state import Told
 from pipeline.history.opening import HISTORY_DATABASE
 from pipeline.history.result_digests import VERDICT, digest_of, revisions_of, rows_of
 from pipeline.store.batch_files import info
-from schemas.columns import Table, literal, quoted
+from schemas.columns import Row, Table, literal, quoted
 from schemas.counts import KEPT_COUNTS
 from schemas.history import BATCH_INFO, BATCHES, HISTORY, SUPERSEDED
 from schemas.monitoring import ALERT_ACTIONS, ASSESSMENTS, MARKERS

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.monitoring.subjects import Row
+from schemas.columns import Row
 from schemas.monitoring import ALERT_ACTIONS
 
 COLUMNS = ("acknowledged_at", "acknowledged_by", "note", "snoozed_until")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from metrics import parse_score
 from pipeline.monitoring.episodes import Episode
 from pipeline.monitoring.findings import Findings
-from pipeline.monitoring.subjects import Part, Row, Series, Subject
+from pipeline.monitoring.subjects import Part, Series, Subject
 from pipeline.scores.verdicts import beyond
 from pipeline.settings.audit import Settings
 from pipeline.settings.sections import Threshold
 from pipeline.trends import Gated
-from schemas.columns import literal
+from schemas.columns import Row, literal
 from schemas.monitoring import SERIES_KEY
 
 _SLICES_NAMED = 3

@@ -19,10 +19,9 @@ from pipeline.settings.audit import Settings
 from pipeline.settings.batch_keys import check_batch_key
 from pipeline.store.paths import store_of
 from pipeline.store.tables import now
-from schemas.columns import Table
+from schemas.columns import Row, Table
 from schemas.monitoring import ALERT_ACTIONS, ALERT_BATCHES, ALERTS, GATES, MARKERS, SERIES_KEY
 
-Row = dict[str, Any]
 _WAITING = "state = 'open' AND acknowledged_at IS NULL"
 _SHORTEST_ID = 4  # hex digits, which have 65,536 values: seldom the same for two alerts
 

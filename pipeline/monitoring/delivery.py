@@ -6,7 +6,6 @@ Not here: which alerts there are (``episodes``), and what they say (``alert_text
 import json
 import logging
 import subprocess
-from typing import Any
 
 from pipeline.history.commits import has_history, sealed
 from pipeline.history.opening import has_table, open_history
@@ -16,9 +15,9 @@ from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
 from pipeline.store.sessions import first_line
 from pipeline.store.tables import now
+from schemas.columns import Row
 from schemas.monitoring import ALERTS
 
-Row = dict[str, Any]
 _LOG = logging.getLogger(__name__)
 _PENDING = (
     "state <> 'withdrawn' AND NOT silent AND notified_at IS NULL AND acknowledged_at IS NULL "

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.monitoring.findings import Findings, tells
-from pipeline.monitoring.subjects import Part, Row, Subject
+from pipeline.monitoring.subjects import Part, Subject
+from schemas.columns import Row
 
 LastSeen = Mapping[tuple[str, Part], str]
 """The last batch in which an alert of a kind was seen about an attribute of a slice."""

@@ -6,9 +6,9 @@ Not here: the tests (``trends.gates``).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.monitoring.subjects import Row
 from pipeline.settings.sections import Gate
 from pipeline.trends import GATES, Facts, Gated, tested
+from schemas.columns import Row
 
 CHANGE_WITH_RELEASE = ("list_length", "group_mix")
 """Gates on what a release may change on purpose; the others are about the data that came in."""

@@ -14,10 +14,11 @@ import pyarrow
 from numpy.typing import NDArray
 
 from metrics import UNKNOWN, WHOLE
-from pipeline.monitoring.subjects import Part, Row, Series
+from pipeline.monitoring.subjects import Part, Series
 from pipeline.settings.audit import Settings
 from pipeline.settings.choices import followed_scores
 from pipeline.trends import Facts
+from schemas.columns import Row
 from schemas.monitoring import SERIES_KEY
 from schemas.scores import LABEL
 

@@ -11,8 +11,8 @@ import duckdb
 
 from pipeline.monitoring.actions import read_actions
 from pipeline.monitoring.episodes import Episode, LastSeen, stored_episodes
-from pipeline.monitoring.subjects import Part, Row
-from schemas.columns import Table
+from pipeline.monitoring.subjects import Part
+from schemas.columns import Row, Table
 from schemas.monitoring import ALERT_BATCHES, ALERTS
 
 TOUCHED = "(resolved IS NULL OR resolved >= ?)"

@@ -19,10 +19,10 @@ from pipeline.monitoring.findings import Findings
 from pipeline.monitoring.followed_scores import eligible, trend_rows
 from pipeline.monitoring.inputs import read_groups, read_matrix, read_scores
 from pipeline.monitoring.previous import Stored
-from pipeline.monitoring.subjects import Row, Series, Subject
+from pipeline.monitoring.subjects import Series, Subject
 from pipeline.settings.audit import Settings
 from pipeline.trends import change_points
-from schemas.columns import Table
+from schemas.columns import Row, Table
 from schemas.monitoring import ALERT_BATCHES, ALERTS, CHANGE_POINTS, SERIES_KEY, TRENDS
 
 CHANGE_POINT_BATCHES = 400

@@ -10,8 +10,6 @@ from metrics import WHOLE
 from pipeline.settings.labels import JOIN
 from schemas.monitoring import SERIES_KEY
 
-Row = dict[str, Any]
-
 
 class Part(NamedTuple):
     """One attribute of one slice; without an attribute, the scores that know no groups."""

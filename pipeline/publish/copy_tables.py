@@ -20,6 +20,7 @@ from pipeline.settings.labels import JOIN
 from pipeline.settings.sections import Schedule, Threshold
 from pipeline.store.tables import now
 from pipeline.version import code_version
+from schemas.columns import Row
 from schemas.copy import ABOUT, THRESHOLDS
 from schemas.views import VIEWS_VERSION
 
@@ -27,7 +28,6 @@ AHEAD = timedelta(days=400)
 """Days that are written ahead where the schedule has no end: a copy that nobody renews still says
 for that long which days are missing."""
 _DAYS = ("start", "end", "timezone", "deadline_hours")
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow
 
 from pipeline.counts.count import count_batch
-from pipeline.counts.stored_counts import Row, StoredCounts
+from pipeline.counts.stored_counts import StoredCounts
 from pipeline.errors import DataRefused, SettingsError
 from pipeline.log.column_mapping import listed
 from pipeline.log.delivered_rows import unreadable
@@ -30,7 +30,7 @@ from pipeline.settings.audit import Settings
 from pipeline.settings.choices import measures_for
 from pipeline.settings.load import settings_from
 from pipeline.store.sessions import attach_memory, working
-from schemas.columns import quoted
+from schemas.columns import Row, quoted
 from schemas.rules import LOGGED, POSITION
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 

@@ -14,7 +14,7 @@ from typing import Any
 from metrics import Measure
 from pipeline import former_name
 from pipeline.counts.count import count_batch
-from pipeline.counts.stored_counts import Row, StoredCounts, check_counts
+from pipeline.counts.stored_counts import StoredCounts, check_counts
 from pipeline.errors import AuditError, DataRefused, NoData
 from pipeline.history.commits import needed
 from pipeline.log.deliveries import delivery, input_hash
@@ -34,6 +34,7 @@ from pipeline.store.paths import spill_of, store_of
 from pipeline.store.sessions import SPILLED, attach, working
 from pipeline.store.tables import create, now, transaction
 from pipeline.version import code_version
+from schemas.columns import Row
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 
 _STALE_SECONDS = 24 * 3600

@@ -15,13 +15,13 @@ import pandera.errors
 import pyarrow
 
 from metrics import WHOLE, Counts, Evaluation, Measure, Reason, evaluate
-from pipeline.counts.stored_counts import Row, Slice, StoredCounts
+from pipeline.counts.stored_counts import Slice, StoredCounts
 from pipeline.errors import AuditError
 from pipeline.scores.evidence.doubt import Evidence, Sure, nothing_about
 from pipeline.scores.verdicts import Basis, verdict_on
 from pipeline.settings.audit import Settings, hash_of
 from pipeline.store.batch_files import DATABASE
-from schemas.columns import quoted
+from schemas.columns import Row, quoted
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY, SCORE_SCHEMA
 
 

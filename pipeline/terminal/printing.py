@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pipeline.formatting.looks import LOOKS, look_text, signs_for, styled
-from pipeline.formatting.numbers import counted, interval_text, part_text, score_text
+from pipeline.formatting.numbers import counted, interval_text, number, part_text, score_text
 from pipeline.log.rejected_rows import rule_lines
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ _CELLS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "score": lambda row: row["metric"] + (f".{row['aggregation']}" if row["aggregation"] else ""),
     "value": lambda row: score_text(row["value"], row["reason"]),
     "interval": lambda row: interval_text(row["lower"], row["upper"]),
-    "by chance": lambda row: "" if row["expected"] is None else score_text(row["expected"], None),
+    "by chance": lambda row: "" if row["expected"] is None else number(row["expected"]),
     "because": lambda row: row["status_reason"] or row["reason"] or "",
     "worst off": lambda row: row["worst_group"] or "",
     "best off": lambda row: row["best_group"] or "",

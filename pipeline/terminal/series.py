@@ -9,7 +9,7 @@ from rich.text import Text
 from metrics import WHOLE
 from pipeline.errors import NoData
 from pipeline.formatting.looks import GRAVEST, LOOKS, look_text, signs_for, styled
-from pipeline.formatting.numbers import part_text, score_text
+from pipeline.formatting.numbers import number, part_text
 from pipeline.formatting.sparks import Glyphs, columns, glyphs_for, spark
 from pipeline.history.series import Course, Row, batches_of, courses, limit_text, watched
 from pipeline.monitoring.alerts import markers
@@ -105,7 +105,7 @@ def _last(course: Course, settings: Settings) -> str:
     """The newest value, and below it the limit that it is held to."""
     value = course.last["value"]
     limit = limit_text(course.limit(settings))
-    return "\n".join(filter(None, ("none" if value is None else score_text(value, None), limit)))
+    return "\n".join(filter(None, (number(value), limit)))
 
 
 def _status(course: Course, batches: Sequence[str], signs: Mapping[str, str]) -> str:

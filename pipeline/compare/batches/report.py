@@ -9,7 +9,7 @@ from math import floor, log10
 from typing import Any
 
 from pipeline.compare.batches.contributions import Change, Part, Split
-from pipeline.formatting.numbers import counted, score_text
+from pipeline.formatting.numbers import counted, number
 
 _MOSTLY = 2
 """How many times the other one of the two must be to be named alone."""
@@ -59,7 +59,7 @@ class Explanation:
         a, b = self.before, self.after
         what = self.score + (f" of {self.attribute}" if self.attribute else "")
         change = b.value - a.value
-        told = score_text(a.value, None), score_text(b.value, None)
+        told = number(a.value), number(b.value)
         moved = f"{'rose' if change > 0 else 'fell'} from {told[0]} to {told[1]}"
         yield f"{what} {moved if change else f'stayed at {told[1]}'}"
         yield f"A {a.batch}, {counted(a.lists, 'list')}; B {b.batch}, {counted(b.lists, 'list')}"

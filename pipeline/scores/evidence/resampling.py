@@ -33,11 +33,10 @@ from metrics.weights import FloatArray, IntArray
 from pipeline.counts.sql import attribute_structs, slice_structs
 from pipeline.scores.evidence.randomness import poisson_weights
 from pipeline.settings.audit import Settings
-from schemas.columns import internal, quoted
+from schemas.columns import Row, internal, quoted
 from schemas.counts import BUCKET_SUMS, BUCKETS
 
 Slice = tuple[str, str]
-Row = dict[str, Any]
 Key = tuple[Any, ...]
 _GROUPED = ("pair_lists", "pair_share", "entropy", "share", "own")
 _SINGLE = ("lists", "gap", "share_gap", "share_lists", "exposure", "exposure_ranks")

@@ -1,6 +1,7 @@
 """The page in a real browser: drawn, quiet, within reach of everybody, and without network."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from pages import HOSTILE, HOSTILE_SLICES, MISSING, UNFAIR, shared
 from playwright.sync_api import Browser
 from stores import read
 
+from pipeline.formatting.numbers import interval_text, number
+from pipeline.publish.page import page
 from pipeline.publish.page.page import write_report
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
@@ -23,6 +26,10 @@ CHOOSERS = ("choose-metric", "choose-attribute", "choose-slice")
 CHARTS = {"heat", "changes", "trend", "groups", "calendar", "quality", "lists"}
 MOST_BYTES, MOST_BYTES_OF_YEARS = 3_000_000, 5_000_000
 _CHOICES = 6
+SIZES = (
+    *(0.3125, 0.72, 1.0, 12.5, 99.95, 999.4, 999.5, 999.6, 1234.5, 2500.5, 999999.4, 1e6, 1.235e9),
+    *(2.5e-7, 0.000099999, 0.0001, 0.00012345, 0.0625, 0.099996, 1 / 3, 2 / 3, 0.1),
+)
 Written = Callable[[str], Path]
 
 
@@ -267,6 +274,18 @@ def test_a_missing_day_is_a_gap_and_is_hollow(browser: Browser, written: Written
     assert trend[MISSING][1] == ""
     assert "missing" in calendar[MISSING] or "no data" in calendar[MISSING]
     assert hollow == 1
+
+
+def test_numbers_read_as_they_do_elsewhere(browser: Browser) -> None:
+    script = (Path(page.__file__).parent / "script" / "words.js").read_text("utf-8")
+    values = [sign * size for size in SIZES for sign in (1, -1)]
+    ends = [(0.5, 1.0), (None, 0.5), (0.5, None), (None, None)]
+    spans = f"(ends) => {{ {script}; return ends.map((pair) => span(...pair)); }}"
+    with closing(browser.new_page()) as blank:
+        texts = blank.evaluate(f"(values) => {{ {script}; return values.map(digits); }}", values)
+        said = blank.evaluate(spans, ends)
+    assert texts == [number(value) for value in values]
+    assert said == [interval_text(*pair) for pair in ends]
 
 
 # -- the clock

@@ -5,13 +5,14 @@ function digits(value) {
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 1e6 || size < 1e-4) return value.toExponential(2).replace("e+", "e");
-  if (size >= 1000) return Math.round(value).toLocaleString("en-US");
+  if (size >= 999.5) return value.toLocaleString("en-US", { maximumFractionDigits: 0 });
   return value.toPrecision(3);
 }
 
 const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
 const span = (lower, upper) =>
-  lower === null && upper === null ? "" : `${digits(lower)} to ${digits(upper)}`;
+  lower === null && upper === null ? ""
+    : [lower, upper].map((end) => (end === null ? "" : digits(end))).join(" to ").trim();
 const short = (text, most = MOST_LETTERS) =>
   ([...text].length > most ? `${[...text].slice(0, most - 1).join("")}…` : text);
 const sliceName = ([slice, value]) =>
