@@ -90,7 +90,7 @@ def verdict_chart(settings: Settings, last: str) -> dict[str, dg.MarkdownMetadat
         return {}
     days = since_first(counted, month_before(settings, last, DAYS))
     picture = b64encode(verdict_picture(days, counted)).decode("ascii")
-    text = f"![{verdict_words(days, counted)}](data:image/png;base64,{picture})"
+    text = f"![{verdict_words(days, counted)}](data:image/jpeg;base64,{picture})"
     return {"last_month": dg.MetadataValue.md(text)}
 
 

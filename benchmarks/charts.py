@@ -11,13 +11,12 @@ from pathlib import Path
 import click
 import numpy as np
 from measured import fill, table
+from run_lengths import cusum_arl, ewma_arl
 
 from pipeline.settings.sections import Trends
 from pipeline.trends import (
     adjusted,
     change_points,
-    cusum_arl,
-    ewma_arl,
     follow_all,
     standardised,
 )

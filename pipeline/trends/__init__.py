@@ -15,7 +15,7 @@ from pipeline.trends.discoveries import Discoveries, adjusted, discover
 from pipeline.trends.follow import Followed, follow, follow_all
 from pipeline.trends.gates import GATES, Facts, Gated, tested
 from pipeline.trends.residuals import CAP, Expectation, Residuals, standardised
-from pipeline.trends.run_lengths import cusum_arl, cusum_tail, ewma_arl
+from pipeline.trends.run_lengths import cusum_tail
 
 __all__ = [
     "CAP",
@@ -32,10 +32,8 @@ __all__ = [
     "adjusted",
     "change_points",
     "charts",
-    "cusum_arl",
     "cusum_tail",
     "discover",
-    "ewma_arl",
     "follow",
     "follow_all",
     "p_values",

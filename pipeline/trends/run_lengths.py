@@ -1,9 +1,8 @@
-"""What charts do when nothing, or one thing, happens: laws of the CUSUM and the EWMA.
+"""How often a quiet CUSUM is as high as it is.
 
-All of them are integral equations of the chart's next state, solved on Gauss-Legendre nodes: what
-Brook and Evans' Markov chain tends to as its states become many, with fewer states.
-
-Not here: the charts themselves (``charts``).
+An integral equation of the chart's next state, solved on Gauss-Legendre nodes: what Brook and
+Evans' Markov chain tends to as its states become many, with fewer states.  Not here: how long
+charts run until they alarm (``benchmarks.run_lengths``).
 """
 
 from functools import cache
@@ -19,48 +18,6 @@ _NODES_PER_UNIT = 6
 
 _DEPTH = 20.0
 """Where the CUSUM's law is taken for an exponential; what starts at 0 is forgotten long before."""
-
-
-def cusum_arl(k: float, h: float, shift: float = 0.0, *, two_sided: bool = False) -> float:
-    """Mean number of batches until a CUSUM of slack ``k`` that starts at 0 exceeds ``h``.
-
-    Values are standard normal, moved by ``shift`` (in standard deviations, positive towards the
-    alarm).  ``two_sided`` runs a second CUSUM downwards and takes what comes first.
-    Source: Page 1954; Brook & Evans 1972; for two sides, Kemp 1961: 1/ARL adds up.
-
-    >>> round(cusum_arl(0.5, 5.0, two_sided=True))
-    465
-    """
-    if two_sided:
-        up, down = cusum_arl(k, h, shift), cusum_arl(k, h, -shift)
-        return 1.0 / (1.0 / up + 1.0 / down)
-    node, weight = _nodes(0.0, h, h)
-    # State 0 has an atom of its own: everything below the slack ends there.
-    state = np.concatenate([[0.0], node])
-    drift = state - k + shift
-    moves = np.empty((len(state), len(state)))
-    moves[:, 0] = ndtr(-drift)
-    moves[:, 1:] = _density(node - drift[:, None]) * weight
-    return float(_solved(np.eye(len(state)) - moves, np.ones(len(state)))[0])
-
-
-def ewma_arl(smoothing: float, limit: float, shift: float = 0.0) -> float:
-    """Mean number of batches until a two-sided EWMA that starts at 0 is beyond its limits.
-
-    ``limit`` is in standard deviations of the EWMA in the long run, sqrt(smoothing / (2 -
-    smoothing)); values are standard normal, moved by ``shift``.
-    Source: Crowder 1987; Lucas & Saccucci 1990.
-
-    >>> round(ewma_arl(0.1, 2.814))
-    500
-    """
-    half = limit * float(np.sqrt(smoothing / (2.0 - smoothing)))
-    node, weight = _nodes(-half, half, 2.0 * half / smoothing)
-    state = np.concatenate([[0.0], node])
-    step = (node - (1.0 - smoothing) * state[:, None]) / smoothing - shift
-    moves = np.zeros((len(state), len(state)))
-    moves[:, 1:] = _density(step) * weight / smoothing
-    return float(_solved(np.eye(len(state)) - moves, np.ones(len(state)))[0])
 
 
 def cusum_tail(value: Floats, k: float) -> Floats:
@@ -87,13 +44,13 @@ def _log_tail(k: float) -> tuple[Floats, Floats]:
     f(y) = a phi(y + k) + integral f(x) phi(y - x + k) dx, and f falls by exp(-2k) a unit from
     ``_DEPTH`` on, where the integral is known: f(D) exp(-2k (y - D)) Phi(y - D - k).
     """
-    node, weight = _nodes(0.0, _DEPTH, _DEPTH)
+    node, weight = nodes(0.0, _DEPTH, _DEPTH)
     state = np.append(node, _DEPTH)
     moves = np.empty((len(state), len(state)))
-    moves[:, :-1] = _density(state[:, None] - node + k) * weight
+    moves[:, :-1] = density(state[:, None] - node + k) * weight
     moves[:, -1] = np.exp(2.0 * k * (_DEPTH - state) + log_ndtr(state - _DEPTH - k))
-    density = _solved(np.eye(len(state)) - moves, _density(state + k))
-    mass, last = density[:-1] * weight, density[-1] / (2.0 * k)
+    found = solved(np.eye(len(state)) - moves, density(state + k))
+    mass, last = found[:-1] * weight, found[-1] / (2.0 * k)
     atom = 1.0 / (1.0 + float(np.cumsum(mass)[-1]) + last)
     grid = np.linspace(0.0, _DEPTH, 100 * int(_DEPTH) + 1)
     tail = ndtr(-grid - k)
@@ -104,7 +61,7 @@ def _log_tail(k: float) -> tuple[Floats, Floats]:
     return grid, np.log(np.maximum(atom * tail, np.finfo(np.float64).tiny))
 
 
-def _nodes(low: float, high: float, units: float) -> tuple[Floats, Floats]:
+def nodes(low: float, high: float, units: float) -> tuple[Floats, Floats]:
     """Gauss-Legendre nodes and weights on [low, high], which is ``units`` kernel widths long.
 
     Panels of equal length keep the rule cheap to make however long the interval is.
@@ -116,12 +73,13 @@ def _nodes(low: float, high: float, units: float) -> tuple[Floats, Floats]:
     return (edges[:-1, None] + half * (1.0 + node)).ravel(), np.tile(half * weight, panels)
 
 
-def _density(value: Floats) -> Floats:
-    density: Floats = np.exp(-0.5 * value**2) / np.sqrt(2.0 * np.pi)
-    return density
+def density(value: Floats) -> Floats:
+    """The standard normal density."""
+    found: Floats = np.exp(-0.5 * value**2) / np.sqrt(2.0 * np.pi)
+    return found
 
 
-def _solved(matrix: Floats, right: Floats) -> Floats:
+def solved(matrix: Floats, right: Floats) -> Floats:
     """The solution x of matrix @ x = right, bit for bit the same on any number of threads.
 
     For identity minus a chain that dies out, which elimination solves stably without pivots; LAPACK
