@@ -54,9 +54,9 @@ def _standing(settings: Settings, batch: str, known: Manifest) -> Outcome | None
         return unchanged(row)
     if delivered(settings, batch):
         return None
-    if row["revision"]:
+    if row.revision:
         return unchanged(row, "its logs are gone, its scores are kept")
-    return Outcome(batch, "no_data", row["message"] or "") if row["status"] == "no_data" else None
+    return Outcome(batch, "no_data", row.message or "") if row.status == "no_data" else None
 
 
 def wants_demo(settings: Settings) -> bool:

@@ -48,7 +48,8 @@ def alerts(
     from pipeline.terminal.alerts import print_alert, print_alerts
     from pipeline.terminal.printing import console, printable
 
-    if batch and not manifest(settings).get(batch, {}).get("revision"):
+    record = manifest(settings).get(batch) if batch else None
+    if batch and not (record and record.revision):
         raise NoData(f"{batch}: the history has no scores of such a batch")
     rows = found_alerts(settings, every=every, batches=[batch] if batch else None)
     out = console()
@@ -242,7 +243,7 @@ def assess(
     keys = [
         batch
         for batch, row in manifest(settings).items()
-        if row["revision"] and (first or "") <= batch and (last is None or batch <= last)
+        if row.revision and (first or "") <= batch and (last is None or batch <= last)
     ]
     if not keys:
         raise NoData("the history has no such batches")

@@ -26,7 +26,8 @@ def forget_rows(settings: Settings) -> list[str]:
         return []
     store, forgotten = store_of(settings), []
     done = told_by(Ledger(store.ledger).read().kept).without_rows
-    for batch in expired(settings, datetime.now(UTC).date(), manifest(settings)):
+    finished = {batch: record.finished_at for batch, record in manifest(settings).items()}
+    for batch in expired(settings, datetime.now(UTC).date(), finished):
         path, refused, run_id = store.batch(batch), store.refused(batch), new_run_id()
         staged = store.staged(batch, run_id)
         if refused.exists() and stripped(settings, refused, staged):

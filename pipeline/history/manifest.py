@@ -3,6 +3,8 @@
 Not here: scores (``merging``, ``queries``).
 """
 
+from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -11,24 +13,53 @@ from pipeline.history.commits import has_history
 from pipeline.history.opening import HISTORY_DATABASE, has_table, open_history
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
-from schemas.columns import Row
 from schemas.history import BATCHES
 from schemas.monitoring import GATES
 
-Manifest = dict[str, Row]
+
+@dataclass(frozen=True)
+class BatchRecord:
+    """The last attempt at a batch: its row of the manifest, and what the history says of it.
+
+    ``schemas.history.BATCHES`` says what each column means.  ``breaches``: how many of its scores
+    are; ``gated``: a gate keeps it from being judged.
+    """
+
+    batch: str
+    status: str
+    message: str | None
+    lists: int
+    rows_read: int
+    rows_accepted: int
+    rows_rejected: int
+    lists_rejected: int
+    graded_rows: int
+    revision: int
+    run_id: str
+    code_version: str
+    config_hash: str
+    input_hash: str
+    rows_hash: str
+    started_at: datetime
+    finished_at: datetime
+    peak_memory: int | None
+    result_hash: str | None
+    settings: str | None
+    breaches: int
+    gated: bool
+
+
+Manifest = dict[str, BatchRecord]
 
 
 def newest_batch(settings: Settings) -> str | None:
     """The last batch, by key, that has scores; None without any."""
-    done = [batch for batch, row in manifest(settings).items() if row["revision"]]
+    done = [batch for batch, row in manifest(settings).items() if row.revision]
     return max(done, default=None)
 
 
 def manifest(settings: Settings) -> Manifest:
-    """The last attempt at each batch, by batch; empty without a history.
-
-    With its ``breaches``, and whether a gate keeps it from being judged: ``gated``.
-    """
+    """The last attempt at each batch, by batch; empty without a history."""
     if not has_history(store_of(settings)):
         return {}
     with open_history(settings, read_only=True) as connection:
@@ -42,7 +73,11 @@ def manifest(settings: Settings) -> Manifest:
             "FROM history.batches ORDER BY batch"
         ).to_arrow_table()
     # A history that was not written to since an upgrade lacks what is new.
-    return {row["batch"]: {**dict.fromkeys(BATCHES.names), **row} for row in rows.to_pylist()}
+    names = [field.name for field in fields(BatchRecord)]
+    return {
+        row["batch"]: BatchRecord(**{name: row.get(name) for name in names})
+        for row in rows.to_pylist()
+    }
 
 
 def _current(connection: duckdb.DuckDBPyConnection, batch: str) -> dict[str, Any] | None:

@@ -155,7 +155,7 @@ def last_month(settings: Settings, last: str | None = None) -> list[str]:
 
     No more than a month of them; none without a history.
     """
-    there = [batch for batch, row in manifest(settings).items() if row["revision"]]
+    there = [batch for batch, row in manifest(settings).items() if row.revision]
     last = max(there, default=None) if last is None else last
     if last is None:
         return []

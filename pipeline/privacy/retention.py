@@ -4,9 +4,8 @@ Not here: putting such a file in the place of the batch's (``history.forget``).
 """
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -26,25 +25,26 @@ OF_PEOPLE = ("list_id", "item_id", "value")
 _FULL, _LEFT = "batch", "stripped"
 
 
-def expired(settings: Settings, today: date, batches: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def expired(settings: Settings, today: date, finished: Mapping[str, datetime]) -> list[str]:
     """Batches whose rows are older than ``privacy.keep_rows_days``, in key order; none without it.
 
-    ``batches`` has the manifest's row of each; a key that is no date counts from ``finished_at``.
+    ``finished`` says when each batch was last run: a key that is no date counts from then.
     """
     keep = settings.privacy.keep_rows_days
     if keep is None:
         return []
     return [
-        batch for batch, row in sorted(batches.items()) if (today - _day_of(batch, row)).days > keep
+        batch
+        for batch, end in sorted(finished.items())
+        if (today - _day_of(batch, end)).days > keep
     ]
 
 
-def _day_of(batch: str, row: Mapping[str, Any]) -> date:
+def _day_of(batch: str, finished: datetime) -> date:
     try:
         return date.fromisoformat(batch)
     except ValueError:
-        finished: date = row["finished_at"].date()
-        return finished
+        return finished.date()
 
 
 def stripped(settings: Settings, path: Path, to: Path) -> bool:

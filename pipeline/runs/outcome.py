@@ -4,10 +4,9 @@ Not here: how people are told (``pipeline.terminal``).
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from pipeline.errors import AuditError
-from pipeline.history.manifest import Manifest
+from pipeline.history.manifest import BatchRecord, Manifest
 from pipeline.log.deliveries import delivery
 from pipeline.log.rejected_rows import RuleCount
 from pipeline.settings.audit import Settings
@@ -48,30 +47,30 @@ class Outcome:
 def up_to_date(settings: Settings, batch: str, known: Manifest) -> bool:
     """Whether the history already holds what running the batch would give."""
     row = known.get(batch)
-    if row is None or row["status"] != "done":
+    if row is None or row.status != "done":
         return False
-    if (row["config_hash"], row["code_version"]) != (settings.config_hash, code_version()):
+    if (row.config_hash, row.code_version) != (settings.config_hash, code_version()):
         return False
     if not store_of(settings).batch(batch).exists():
         return False
     try:
-        return bool(delivery(settings, batch).digest == row["input_hash"])
+        return bool(delivery(settings, batch).digest == row.input_hash)
     except (AuditError, OSError):
         return False
 
 
-def unchanged(row: dict[str, Any], why: str = "same input, settings and code") -> Outcome:
+def unchanged(record: BatchRecord, why: str = "same input, settings and code") -> Outcome:
     """The outcome of a batch that is left as its row of the manifest says."""
     return Outcome(
-        row["batch"],
+        record.batch,
         "unchanged",
         why,
-        row["lists"],
-        row["rows_read"],
-        row["rows_accepted"],
-        row["rows_rejected"],
-        breaches=row["breaches"],
-        revision=row["revision"],
-        gated=row["gated"],
-        result_hash=row["result_hash"],
+        record.lists,
+        record.rows_read,
+        record.rows_accepted,
+        record.rows_rejected,
+        breaches=record.breaches,
+        revision=record.revision,
+        gated=record.gated,
+        result_hash=record.result_hash,
     )

@@ -127,10 +127,10 @@ def _seen(settings: Settings, batches: Sequence[str]) -> dict[str, dict[str, Any
     few, moved = _counts(settings, batches) if known else ({}, {})
     return {
         batch: {
-            "breaches": known[batch]["breaches"],
+            "breaches": known[batch].breaches,
             "insufficient": few.get(batch, 0),
             "shifts": moved.get(batch, 0),
-            "gated": known[batch]["gated"],
+            "gated": known[batch].gated,
             "worst": worst([row for row in told if row["batch"] == batch], settings),
         }
         for batch in batches

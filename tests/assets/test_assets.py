@@ -164,7 +164,7 @@ def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def statuses(file: Path) -> dict[str, str]:
-    return {batch: row["status"] for batch, row in manifest(load_settings(file)).items()}
+    return {batch: row.status for batch, row in manifest(load_settings(file)).items()}
 
 
 def failures(result: dg.ExecuteInProcessResult) -> list[str]:
@@ -506,11 +506,11 @@ def test_a_crash_is_recorded_once_by_the_sensor(
     assert statuses(file) == {NEXT: "no_data"}
     tell_sensor(file, instance, result)
     found = manifest(load_settings(file))
-    assert {batch: row["status"] for batch, row in found.items()} == {
+    assert {batch: row.status for batch, row in found.items()} == {
         DAY: "failed",
         NEXT: "no_data",
     }
-    assert "boom" in found[DAY]["message"]
+    assert "boom" in str(found[DAY].message)
 
     monkeypatch.undo()
     assert run(file, instance, DAY).success

@@ -55,7 +55,7 @@ def test_two_runs_of_one_batch(children: Children, tmp_path: Path) -> None:
     ended = at_once(children, tmp_path / "audit", [run(batch)] * 2)
     assert [(each.code, each.err) for each in ended] == [(0, ""), (0, "")]
     settings = settings_in(tmp_path / "audit")
-    assert manifest(settings)[batch]["revision"] == 1
+    assert manifest(settings)[batch].revision == 1
     assert in_history(settings, "FROM superseded") == []
     assert_sound(tmp_path / "audit")
 
@@ -88,7 +88,7 @@ def test_dagster_and_the_shell(children: Children, tmp_path: Path) -> None:
     assert [(each.code, each.err) for each in ended] == [(0, "")] * 2
     assert seen["failures"] == []
     settings = settings_in(folder)
-    assert {batch: row["revision"] for batch, row in manifest(settings).items()} == {
+    assert {batch: row.revision for batch, row in manifest(settings).items()} == {
         first: 1,
         both: 1,
         last: 1,

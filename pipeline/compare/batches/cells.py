@@ -57,9 +57,9 @@ def stored(settings: Settings, batch: str, known: Manifest) -> Stored:
     """
     row = known.get(batch)
     path = store_of(settings).batch(batch)
-    if row is None or not row["revision"]:
+    if row is None or not row.revision:
         raise NoData(f"{batch}: nothing is stored of this batch; run it first")
-    if row["rows_hash"] != settings.rows_hash:
+    if row.rows_hash != settings.rows_hash:
         raise AuditError(
             f"{batch}: its rows were counted under other settings (columns, ranks, attributes, "
             "slices, rejects, relevant_from or what is missing); run it again from its logs"

@@ -112,7 +112,7 @@ def _ways(settings: Settings, by: Sequence[str]) -> tuple[str, ...]:
 
 def _before(known: Manifest, batch: str) -> str:
     """The last done batch before ``batch``."""
-    done = [key for key, row in known.items() if row["revision"] and row["status"] == "done"]
+    done = [key for key, row in known.items() if row.revision and row.status == "done"]
     earlier = [key for key in done if key < batch]
     if not earlier:
         raise NoData(f"there is no batch before {batch} in the history; name one with --against")

@@ -28,7 +28,7 @@ from stores import (
 import pipeline.history.commits
 import pipeline.history.merging
 from pipeline.errors import AuditError
-from pipeline.history.manifest import manifest
+from pipeline.history.manifest import BatchRecord, manifest
 from pipeline.history.merging import merge
 from pipeline.history.queries import breaches, labelled
 from pipeline.publish.copy import publish
@@ -203,7 +203,7 @@ def test_manifest_counts(settings: Settings) -> None:
         "SELECT count(*) FILTER (status = 'breach') AS breaches, false AS gated "
         "FROM fairness_history",
     )
-    assert manifest(settings) == {DAY: row | found}
+    assert manifest(settings) == {DAY: BatchRecord(**row, **found)}
 
 
 def test_rows_and_lists_of_parts_add_up(settings: Settings) -> None:

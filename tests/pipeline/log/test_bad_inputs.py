@@ -134,10 +134,10 @@ def test_command_that_runs(good: tuple[Settings, list[dict[str, Any]]], case: Ca
     assert "The batch keeps its last good result, revision 1." in result.stderr
     assert scores(settings) == before
     row = manifest(settings)[DAY]
-    assert row["revision"] == 1
+    assert row.revision == 1
     # A batch that has scores and merely lost its rows keeps what is said of it.
-    assert row["status"] == "refused" or case.status == "no_data"
-    assert_nothing_is_quoted(str(row["message"]))
+    assert row.status == "refused" or case.status == "no_data"
+    assert_nothing_is_quoted(str(row.message))
 
 
 # -- all of them as one run of Dagster
@@ -182,7 +182,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
 @pytest.mark.slow
 def test_assets(ran: Ran) -> None:
     known = manifest(ran.settings)
-    assert {day: known[day]["status"] for day in ran.days} == {
+    assert {day: known[day].status for day in ran.days} == {
         day: case.status for day, case in ran.days.items()
     }
     assert len(ran.before) > 5

@@ -206,7 +206,7 @@ def test_what_is_not_judged_is_not_gated(settings: Settings) -> None:
     assess(settings, [SMALL])
     assert verdicts(settings, SMALL) == {("not_judged", None)}
     # The gate failed all the same, and whoever asks for the batch hears of it.
-    assert [batch for batch, row in manifest(settings).items() if row["gated"]] == [SMALL]
+    assert [batch for batch, row in manifest(settings).items() if row.gated] == [SMALL]
 
 
 def test_gated_batches_are_no_baseline(settings: Settings) -> None:

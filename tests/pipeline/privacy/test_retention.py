@@ -2,7 +2,6 @@
 
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -143,14 +142,14 @@ def test_rows_are_kept_for_so_many_days(
     tmp_path: Path, batch: str, keep: int | None, gone: bool
 ) -> None:
     settings = audit(tmp_path, privacy={"keep_rows_days": keep})
-    row: dict[str, Any] = {"finished_at": datetime(2026, 3, 31, 23, 59)}
-    assert expired(settings, TODAY, {batch: row}) == ([batch] if gone else [])
+    finished = {batch: datetime(2026, 3, 31, 23, 59)}
+    assert expired(settings, TODAY, finished) == ([batch] if gone else [])
 
 
 def test_expired_batches_come_in_key_order(tmp_path: Path) -> None:
     settings = audit(tmp_path, privacy={"keep_rows_days": 7})
-    row = {"finished_at": datetime(2026, 1, 1)}
-    assert expired(settings, TODAY, dict.fromkeys(["b", "2026-01-02", "a"], row)) == [
+    finished = dict.fromkeys(["b", "2026-01-02", "a"], datetime(2026, 1, 1))
+    assert expired(settings, TODAY, finished) == [
         "2026-01-02",
         "a",
         "b",

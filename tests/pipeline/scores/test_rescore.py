@@ -176,8 +176,8 @@ def test_what_was_merged_is_what_was_scored(tmp_path: Path, fresh: Found) -> Non
     assert {row["config_hash"] for row in scores} == {again.config_hash}
     assert {row["input_hash"] for row in scores} == {row["input_hash"] for row in superseded}
     row = manifest(again)[DAY]
-    assert (row["revision"], row["config_hash"]) == (2, again.config_hash)
-    assert (row["rows_accepted"], row["lists"]) == (len(rows()), 25)
+    assert (row.revision, row.config_hash) == (2, again.config_hash)
+    assert (row.rows_accepted, row.lists) == (len(rows()), 25)
 
 
 def test_counts_in_the_history(tmp_path: Path, fresh: Found) -> None:
@@ -232,7 +232,7 @@ def test_counts_made_otherwise_are_refused(counted: Settings, other: dict[str, A
     with pytest.raises(AuditError, match=refusal):
         run_batch(changed, DAY, from_counts=True)
     assert {row["metric"] for row in stored(counted).scores.values()} == {"EXP"}
-    assert manifest(counted)[DAY]["revision"] == 1
+    assert manifest(counted)[DAY].revision == 1
 
 
 def test_what_counts_do_not_depend_on_may_change(tmp_path: Path) -> None:

@@ -269,15 +269,16 @@ def test_moves_and_aliases_change_nothing(tmp_path: Path) -> None:
     )
     path = _file(root, "pipeline.log.column_mapping")
     kept, moved = path.read_text("utf-8").split("def misspelt", 1)
-    path.write_text(f"{kept}\nfrom pipeline.elsewhere import nearly as misspelt\n", "utf-8")
+    path.write_text(f"{kept}\nfrom pipeline.log.elsewhere import nearly as misspelt\n", "utf-8")
     moved = moved.replace("Layout", "layouts.Layout")
     moved = moved.replace("get_close_matches", "difflib.get_close_matches")
     path.with_name("elsewhere.py").write_text(
-        "import difflib\nfrom collections.abc import Iterable\nfrom pipeline import layouts\n"
+        "import difflib\nfrom collections.abc import Iterable\n"
+        "from pipeline.log import column_mapping as layouts\n"
         f"def nearly{moved}",
         "utf-8",
     )
-    assert Definition("pipeline.elsewhere", "nearly") in counted(root)
+    assert Definition("pipeline.log.elsewhere", "nearly") in counted(root)
     assert digest(counted(root)) == digest(counted())
 
 
