@@ -80,7 +80,8 @@ def manifest(settings: Settings) -> Manifest:
     }
 
 
-def _current(connection: duckdb.DuckDBPyConnection, batch: str) -> dict[str, Any] | None:
+def current_row(connection: duckdb.DuckDBPyConnection, batch: str) -> dict[str, Any] | None:
+    """The batch's row of the manifest, as it is within a transaction; None without one."""
     rows = connection.sql(
         f"FROM {HISTORY_DATABASE}.batches WHERE batch = ?", params=[batch]
     ).to_arrow_table()

@@ -11,8 +11,8 @@ import duckdb
 from pipeline.errors import AuditError
 from pipeline.history.commits import discard, file_of, sealed, told
 from pipeline.history.ledger import WITHOUT_ROWS
-from pipeline.history.manifest import _current, same_result, write_manifest
-from pipeline.history.opening import _BEGINS_AS, HISTORY_DATABASE, open_history
+from pipeline.history.manifest import current_row, same_result, write_manifest
+from pipeline.history.opening import BEGINS_AS, HISTORY_DATABASE, open_history
 from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
 from pipeline.store.batch_files import DATABASE, info
@@ -41,7 +41,7 @@ def record(settings: Settings, row: dict[str, Any]) -> int:
     A batch that has scores and merely lost its files keeps its manifest row.
     """
     with open_history(settings) as connection:
-        before = _current(connection, row["batch"])
+        before = current_row(connection, row["batch"])
         revision = before["revision"] if before else 0
         if not (revision and row["status"] == "no_data" and not row["input_hash"]):
             row = {**row, "revision": revision}
@@ -68,7 +68,7 @@ def merge(
         file = {"batch": batch, "staged": run_id, "sha256": file_digest(path)}
         with open_history(settings) as connection:
             attach(connection, path, DATABASE, read_only=True, patience=settings.busy_seconds)
-            new, before = info(connection), _current(connection, batch)
+            new, before = info(connection), current_row(connection, batch)
             scores = _count(connection, f"{DATABASE}.fairness_history", batch)
             revision = before["revision"] if before else 0
             if same_result(before, new) and not force:
@@ -184,7 +184,7 @@ def due_again(connection: duckdb.DuckDBPyConnection, where: str, *values: Any) -
 
 def _added(table: Table, revision: int) -> str:
     """What the history says about rows of ``table`` beside what the batch file says."""
-    copies = [f"{was} AS {name}" for name, was in _BEGINS_AS.items() if name in table.names]
+    copies = [f"{was} AS {name}" for name, was in BEGINS_AS.items() if name in table.names]
     return ", ".join([f"{revision} AS revision", *copies])
 
 
@@ -195,7 +195,7 @@ def _count(connection: duckdb.DuckDBPyConnection, table: str, batch: str) -> int
 
 def _read_back(connection: duckdb.DuckDBPyConnection, batch: str, run_id: str, scores: int) -> None:
     """A commit that reported success is believed only when its rows are there."""
-    row = _current(connection, batch)
+    row = current_row(connection, batch)
     stored = _count(connection, f"{HISTORY_DATABASE}.fairness_history", batch)
     if row is None or row["run_id"] != run_id or stored != scores:
         raise AuditError(

@@ -19,7 +19,7 @@ from schemas.columns import Table, quoted
 from schemas.history import BATCHES, HISTORY_TABLES
 
 HISTORY_DATABASE = "history"
-_BEGINS_AS = {"verdict": "status", "verdict_reason": "status_reason"}
+BEGINS_AS = {"verdict": "status", "verdict_reason": "status_reason"}
 """Columns of a newer version that begin as a copy of an older one."""
 
 
@@ -111,8 +111,8 @@ def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
                         f"ALTER TABLE {HISTORY_DATABASE}.{wanted.name} "
                         f"ADD COLUMN {quoted(added.name)} {added.type}"
                     )
-                    if added.name in _BEGINS_AS:
+                    if added.name in BEGINS_AS:
                         connection.execute(
                             f"UPDATE {HISTORY_DATABASE}.{wanted.name} "
-                            f"SET {quoted(added.name)} = {_BEGINS_AS[added.name]}"
+                            f"SET {quoted(added.name)} = {BEGINS_AS[added.name]}"
                         )

@@ -71,7 +71,9 @@ def verdicts(settings: Settings, batches: Sequence[str]) -> dict[str, int]:
     return dict(rows)
 
 
-def _counts(settings: Settings, batches: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
+def insufficient_and_shifts(
+    settings: Settings, batches: Sequence[str]
+) -> tuple[dict[str, int], dict[str, int]]:
     """By batch: scores of the whole batch that could not be told for sure, and shifts seen."""
     with open_history(settings, read_only=True) as connection:
         few = connection.execute(

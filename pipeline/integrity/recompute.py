@@ -15,6 +15,7 @@ from pipeline.integrity.verify import Progress
 from pipeline.runs.steps import measure_batch, score_batch
 from pipeline.scores.digests import OF_RUNS
 from pipeline.settings.audit import Settings
+from pipeline.settings.load import deciding_as
 from pipeline.store.batch_files import info, new_run_id, opened
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.paths import Store, store_of
@@ -121,7 +122,7 @@ def _settings_of_then(settings: Settings, row: dict[str, Any]) -> tuple[Settings
     if row["settings"] is None:
         return settings, ["settings: those of then were not kept, so these are the present ones"]
     try:
-        return settings.deciding_as(row["settings"]), []
+        return deciding_as(settings, row["settings"]), []
     except (SettingsError, ValueError, TypeError) as error:
         why = str(error).split("\n", 1)[0]
         raise AuditError(f"its settings of then cannot be used by this version: {why}") from None

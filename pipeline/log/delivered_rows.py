@@ -20,9 +20,9 @@ import duckdb
 from pipeline.errors import DataRefused
 from pipeline.log.column_mapping import Layout
 from pipeline.log.headers import said_of
-from pipeline.log.reading import IDS, Reading, _raw, key_of, value_of
+from pipeline.log.reading import IDS, Reading, key_of, raw_of, value_of
 from pipeline.log.sources import Source, several_files, together
-from pipeline.log.values import _INTEGERS, _NUMBERS, _number, unless_blank
+from pipeline.log.values import INTEGERS, NUMBERS, number_of, unless_blank
 from schemas.columns import internal, quoted
 from schemas.rules import CLICK, RANK, REFERENCE_RANK, RELEVANCE
 
@@ -80,7 +80,7 @@ def _alike(reading: Reading, places: Iterable[_Place]) -> set[str]:
     found = set()
     for column in reading.columns:
         kinds = {place.source.columns[place.layout.found[column.name]] for place in places}
-        if len(kinds) == 1 and kinds <= set(_INTEGERS if column in IDS else _NUMBERS):
+        if len(kinds) == 1 and kinds <= set(INTEGERS if column in IDS else NUMBERS):
             found.add(column.name)
     return found
 
@@ -164,15 +164,15 @@ def _delivered(reading: Reading, place: _Place, alike: set[str]) -> str:
         raw = delivered if column.name in alike else f"nullif(trim({text}), '')"
         if column.type == "VARCHAR":
             # An id of nothing but spaces is a missing one; any other stays as it is.
-            value = text if kind in _NUMBERS else unless_blank(text)
+            value = text if kind in NUMBERS else unless_blank(text)
             key = delivered if column in IDS and column.name in alike else text
             said.append(f"{key} AS {key_of(column)}")
         else:
             truth = column in (RELEVANCE, CLICK)
-            value = _number(delivered, kind, truth=truth)
+            value = number_of(delivered, kind, truth=truth)
             if column in (RANK, REFERENCE_RANK) and reading.settings.ranks.start == 0:
                 value = f"({value}) + 1"
-        said += [f"{raw} AS {_raw(column)}", f"{value} AS {value_of(column)}"]
+        said += [f"{raw} AS {raw_of(column)}", f"{value} AS {value_of(column)}"]
     for name in reading.users:
         said.append(f"CAST({names[layout.found[name]]} AS VARCHAR) AS {internal(name)}")
     return f"SELECT {', '.join(said)} FROM {table}"

@@ -77,7 +77,8 @@ class Reading:
         return internal(name) if name in self.names else quoted(name)
 
 
-def _raw(column: Column) -> str:
+def raw_of(column: Column) -> str:
+    """SQL name of what was delivered for a column."""
     return quoted(f"raw {column.name}")
 
 

@@ -4,7 +4,7 @@ Here: ``staged``, a table of the rows of suspect lists.  Not here: which lists a
 (``screening``) and what is said about them (``rejected_rows``).
 """
 
-from pipeline.log.reading import IDS, TEXT_CUT, Reading, _raw, key_of, value_of
+from pipeline.log.reading import IDS, TEXT_CUT, Reading, key_of, raw_of, value_of
 from pipeline.log.values import tidy
 from schemas.columns import Column, internal, literal, quoted
 from schemas.offenders import RowRule, obeys, row_rules
@@ -16,14 +16,14 @@ def _rules(reading: Reading) -> list[RowRule]:
         rule
         for column in reading.columns
         if column is not QUERY_ID
-        for rule in row_rules(column, raw=_raw(column), value=value_of(column))
+        for rule in row_rules(column, raw=raw_of(column), value=value_of(column))
     ]
 
 
 def suspicious(reading: Reading) -> str:
     """SQL that is true for every delivered row that breaks a row rule, and for few others."""
     tests = [
-        f"NOT {obeys(column, raw=_raw(column), value=value_of(column))}"
+        f"NOT {obeys(column, raw=raw_of(column), value=value_of(column))}"
         for column in reading.columns
         if column.type != "VARCHAR"
     ]

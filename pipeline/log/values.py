@@ -9,9 +9,9 @@ from metrics import UNKNOWN
 from pipeline.settings.labels import JOIN
 from schemas.columns import literal, quoted
 
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-_FLOATS = ("FLOAT", "DOUBLE")
-_NUMBERS = (*_INTEGERS, *_FLOATS, "UBIGINT", "HUGEINT", "UHUGEINT", "BOOLEAN")
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+FLOATS = ("FLOAT", "DOUBLE")
+NUMBERS = (*INTEGERS, *FLOATS, "UBIGINT", "HUGEINT", "UHUGEINT", "BOOLEAN")
 
 
 def unless_blank(text: str) -> str:
@@ -19,13 +19,13 @@ def unless_blank(text: str) -> str:
     return f"CASE WHEN trim({text}) <> '' THEN {text} END"
 
 
-def _number(name: str, kind: str, *, truth: bool) -> str:
+def number_of(name: str, kind: str, *, truth: bool) -> str:
     """SQL of a number delivered in the type ``kind`` as DOUBLE, null where it is none.
 
     ``truth``: true and false are 1 and 0.  DuckDB also takes 1_000 for a number; a log does not.
     """
     value = f"TRY_CAST({name} AS DOUBLE)"
-    if kind in _FLOATS:
+    if kind in FLOATS:
         # DuckDB 2.0 trusts statistics of Parquet files that leave NaN out, and then takes any
         # comparison with it for decided; infinities are compared as they should be.
         kept = f"isfinite({value}) OR {value} < 0"

@@ -7,7 +7,7 @@ from pipeline.history.manifest import manifest
 from pipeline.monitoring.assess import Notice, due
 from pipeline.runs.finish import Finished, Publishing, finish
 from pipeline.runs.outcome import Outcome, unchanged, up_to_date
-from pipeline.runs.workers import _computed, _computed_in_turn, _settled
+from pipeline.runs.workers import compute_batch, computed_batches, settle_batch
 from pipeline.settings.audit import Settings
 from pipeline.settings.batch_keys import check_batch_key
 from pipeline.store.batch_files import new_run_id
@@ -34,11 +34,11 @@ def run_batch(
         outcome = unchanged(known[batch])
     else:
         run_id = new_run_id()
-        outcome = _settled(
+        outcome = settle_batch(
             settings,
             batch,
             run_id,
-            lambda: _computed(settings, batch, run_id, from_counts),
+            lambda: compute_batch(settings, batch, run_id, from_counts),
             force=force,
         )
     looked_at = bool(outcome.revision) and (outcome.status == "done" or due(settings))
@@ -85,9 +85,7 @@ def backfill(
                 yield unchanged(known[batch])
             else:
                 todo.append(batch)
-        for outcome in _computed_in_turn(
-            settings, todo, jobs, force=force, from_counts=from_counts
-        ):
+        for outcome in computed_batches(settings, todo, jobs, force=force, from_counts=from_counts):
             merged += [outcome.batch] if outcome.status == "done" else []
             yield outcome
     finally:

@@ -40,8 +40,8 @@ _OF_A_STORE = {"batch", "status", "status_reason", *_STAMP.__dict__}
 """Columns that say nothing of rows that belong to no batch."""
 NO_EVIDENCE = {"resamples": 0, "noise_draws": 0}
 """Settings of evidence where nobody asks for any: it costs more than the scores."""
-_OF_INTERVALS = ("lower", "upper", "confidence", "seed")
-_OF_NOISE = ("expected", "noise_limit", "p_noise")
+OF_INTERVALS = ("lower", "upper", "confidence", "seed")
+OF_NOISE = ("expected", "noise_limit", "p_noise")
 _GUESSED_GROUPS = 20
 """Most values that a column may have to be taken for an attribute when none is named."""
 
@@ -217,8 +217,8 @@ def score(
     evidence = found.settings.evidence
     hidden = {
         *_OF_A_STORE,
-        *(() if evidence.resamples else _OF_INTERVALS),
-        *(() if evidence.noise_draws else _OF_NOISE),
+        *(() if evidence.resamples else OF_INTERVALS),
+        *(() if evidence.noise_draws else OF_NOISE),
     }
     names = [name for name in table_of.names if name not in hidden]
     return pd.DataFrame(rows, columns=names)

@@ -24,7 +24,7 @@ from pipeline.privacy.hashed_ids import check_key
 from pipeline.scores import scoring
 from pipeline.scores.digests import result_hash, rows_of_file
 from pipeline.scores.evidence.doubt import Evidence
-from pipeline.scores.scoring import _drop_others, _origin
+from pipeline.scores.scoring import drop_other_measures, origin_of_scores
 from pipeline.settings.audit import Settings
 from pipeline.store.batch_files import DATABASE, info, opened, write_info
 from pipeline.store.checkpoints import remove_database
@@ -194,11 +194,11 @@ def score_batch(
         create(connection, DATABASE, FAIRNESS_HISTORY, GROUP_HISTORY)
         with transaction(connection):
             scoring.write_scores(connection, DATABASE, scores, groups, wanted)
-            _drop_others(connection, settings)
+            drop_other_measures(connection, settings)
             write_info(
                 connection,
                 row
-                | _origin(connection, settings, stamp)
+                | origin_of_scores(connection, settings, stamp)
                 | _more_memory(row)
                 | {"result_hash": result_hash(connection, *rows_of_file(DATABASE))}
                 | {"run_id": run_id, "finished_at": now()},

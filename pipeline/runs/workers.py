@@ -32,7 +32,7 @@ _WORKER_DIED = (
 )
 
 
-def _computed(settings: Settings, batch: str, run_id: str, from_counts: bool) -> Outcome:
+def compute_batch(settings: Settings, batch: str, run_id: str, from_counts: bool) -> Outcome:
     """Everything about a batch that needs no shared file."""
     try:
         ingested = None if from_counts else ingest_batch(settings, batch, run_id)
@@ -60,7 +60,7 @@ def _computed(settings: Settings, batch: str, run_id: str, from_counts: bool) ->
     )
 
 
-def _settled(
+def settle_batch(
     settings: Settings,
     batch: str,
     run_id: str,
@@ -100,7 +100,7 @@ def _without_scores(settings: Settings, failed: Attempted) -> Outcome:
     )
 
 
-def _computed_in_turn(
+def computed_batches(
     settings: Settings,
     batches: Sequence[str],
     jobs: int,
@@ -108,9 +108,11 @@ def _computed_in_turn(
     force: bool,
     from_counts: bool,
 ) -> Iterator[Outcome]:
+    """The outcome of each batch as it is merged; with several ``jobs``, in any order."""
+
     def settled(batch: str, run_id: str, compute: Callable[[], Outcome]) -> Outcome:
         try:
-            return _settled(settings, batch, run_id, compute, force=force)
+            return settle_batch(settings, batch, run_id, compute, force=force)
         except AuditError as error:
             return Outcome(batch, "failed", str(error), exit_code=error.exit_code)
         except BrokenProcessPool:
@@ -119,7 +121,9 @@ def _computed_in_turn(
     if jobs == 1 or len(batches) < 2:
         for batch in batches:
             run_id = new_run_id()
-            yield settled(batch, run_id, partial(_computed, settings, batch, run_id, from_counts))
+            yield settled(
+                batch, run_id, partial(compute_batch, settings, batch, run_id, from_counts)
+            )
         return
     workers = min(jobs, len(batches))
     each = shared(settings, workers)
@@ -135,7 +139,7 @@ def _computed_in_turn(
         for batch in batches:
             run_id = new_run_id()
             try:
-                task = pool.submit(_computed, each, batch, run_id, from_counts)
+                task = pool.submit(compute_batch, each, batch, run_id, from_counts)
             except BrokenProcessPool as broken:
                 task = Future()
                 task.set_exception(broken)

@@ -204,7 +204,7 @@ def write_scores(
         connection.unregister("computed_rows")
 
 
-def _origin(
+def origin_of_scores(
     connection: duckdb.DuckDBPyConnection, settings: Settings, stamp: RunStamp
 ) -> dict[str, str | None]:
     """Settings and code that the scores of a file come from.
@@ -225,7 +225,7 @@ def _origin(
     return {"config_hash": said, "settings": text, "code_version": stamp.code_version}
 
 
-def _drop_others(connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+def drop_other_measures(connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:
     """Forget scores of measures that the settings no longer name."""
     for table in (FAIRNESS_HISTORY, GROUP_HISTORY):
         connection.execute(

@@ -17,7 +17,14 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from metrics import FAIRNESS, WHOLE, Measure, parse_measure, parse_measures, parse_score
 from pipeline.settings.id_key import fingerprint, key_from
-from pipeline.settings.labels import JOIN, _judged, _parsed, _sided, _twice, _wrong_names
+from pipeline.settings.labels import (
+    JOIN,
+    judged_score,
+    parsed_labels,
+    repeated,
+    score_with_a_side,
+    wrong_names,
+)
 from pipeline.settings.sections import (
     Evidence,
     Gate,
@@ -31,8 +38,8 @@ from pipeline.settings.sections import (
     Threshold,
     Trends,
     Unknown,
-    _as_list,
-    _or_problems,
+    as_list,
+    or_problems,
 )
 from pipeline.settings.text import cut
 from schemas.rules import LOGGED
@@ -46,7 +53,7 @@ def _attribute(value: Any) -> Any:
 
 
 Attribute = Annotated[tuple[str, ...], BeforeValidator(_attribute)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+Names = Annotated[tuple[str, ...], BeforeValidator(as_list)]
 
 
 class Settings(Part):
@@ -63,7 +70,7 @@ class Settings(Part):
     missing_relevance: Literal["undefined", "zero"] = "undefined"
     missing_click: Literal["undefined", "zero"] = "undefined"
     relevant_from: float = Field(default=0.5, gt=0, le=1)
-    attributes: Annotated[tuple[Attribute, ...], BeforeValidator(_as_list)] = Field(min_length=1)
+    attributes: Annotated[tuple[Attribute, ...], BeforeValidator(as_list)] = Field(min_length=1)
     slices: Names = ()
     metrics: Names = Field(default=(FAIRNESS.name,), min_length=1, validate_default=True)
     groups: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default_factory=dict)
@@ -92,7 +99,7 @@ class Settings(Part):
             for owner in owners
             if not _OWNER.fullmatch(owner)
         ]
-        return _or_problems(owners, [*problems, *_twice(owners)])
+        return or_problems(owners, [*problems, *repeated(owners)])
 
     @field_validator("logs")
     @classmethod
@@ -104,7 +111,7 @@ class Settings(Part):
             for pattern in patterns
             if "{batch}" not in pattern
         ]
-        return _or_problems(patterns, problems)
+        return or_problems(patterns, problems)
 
     @field_validator("attributes")
     @classmethod
@@ -117,23 +124,23 @@ class Settings(Part):
             for each in attributes
             if len(set(each)) < len(each)
         ]
-        problems += _wrong_names(dict.fromkeys(name for each in attributes for name in each))
-        problems += _twice(JOIN.join(attribute) for attribute in attributes)
-        return _or_problems(attributes, problems)
+        problems += wrong_names(dict.fromkeys(name for each in attributes for name in each))
+        problems += repeated(JOIN.join(attribute) for attribute in attributes)
+        return or_problems(attributes, problems)
 
     @field_validator("slices")
     @classmethod
     def _slices_named(cls, slices: tuple[str, ...]) -> tuple[str, ...]:
-        return _or_problems(slices, [*_wrong_names(slices), *_twice(slices)])
+        return or_problems(slices, [*wrong_names(slices), *repeated(slices)])
 
     @field_validator("metrics")
     @classmethod
     def _metrics_known(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
-        found, problems = _parsed(labels, parse_measures)
+        found, problems = parsed_labels(labels, parse_measures)
         said = [measure.label for named in found for measure in named]
         # A family may be named beside one of its metrics; one label may not stand twice.
-        twice = _twice(named[0].label for named in found if len(named) == 1)
-        return _or_problems(tuple(dict.fromkeys(said)), [*problems, *twice])
+        twice = repeated(named[0].label for named in found if len(named) == 1)
+        return or_problems(tuple(dict.fromkeys(said)), [*problems, *twice])
 
     @field_validator("thresholds")
     @classmethod
@@ -141,20 +148,22 @@ class Settings(Part):
         cls, thresholds: dict[str, Threshold], info: ValidationInfo
     ) -> dict[str, Threshold]:
         computed = info.data.get("metrics")
-        found, problems = _parsed(
-            thresholds, lambda label: _judged(label, thresholds[label], computed)
+        found, problems = parsed_labels(
+            thresholds, lambda label: judged_score(label, thresholds[label], computed)
         )
-        problems += _twice(found)
-        return _or_problems(dict(zip(found, thresholds.values(), strict=False)), problems)
+        problems += repeated(found)
+        return or_problems(dict(zip(found, thresholds.values(), strict=False)), problems)
 
     @field_validator("trends")
     @classmethod
     def _followed_scores_fit(cls, trends: Trends, info: ValidationInfo) -> Trends:
         computed = info.data.get("metrics")
-        found, problems = _parsed(trends.scores or (), lambda label: _sided(label, computed).label)
-        problems = [f"scores: {problem}" for problem in (*problems, *_twice(found))]
+        found, problems = parsed_labels(
+            trends.scores or (), lambda label: score_with_a_side(label, computed).label
+        )
+        problems = [f"scores: {problem}" for problem in (*problems, *repeated(found))]
         scores = None if trends.scores is None else tuple(found)
-        return _or_problems(trends.model_copy(update={"scores": scores}), problems)
+        return or_problems(trends.model_copy(update={"scores": scores}), problems)
 
     @field_validator("targets")
     @classmethod
@@ -169,7 +178,7 @@ class Settings(Part):
                 problems.append(
                     f"{attribute}: the shares add up to {sum(shares.values()):g}, not 1"
                 )
-        return _or_problems(targets, problems)
+        return or_problems(targets, problems)
 
     @model_validator(mode="after")
     def _names_fit_together(self) -> Self:
@@ -211,7 +220,7 @@ class Settings(Part):
             for name in threshold.slices or ():
                 if name not in (WHOLE, *self.slices):
                     problems.append(f"thresholds: {label}: {name} is neither a slice nor 'all'")
-        return _or_problems(self, problems)
+        return or_problems(self, problems)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -257,13 +266,6 @@ class Settings(Part):
         """All that stored scores depend on, as JSON."""
         said = self.model_dump(mode="json", include={*DECIDE_ROWS, *DECIDE_SCORES})
         return json.dumps(said, sort_keys=True, ensure_ascii=False)
-
-    def deciding_as(self, said: str) -> "Settings":
-        """These settings, but with all that stored scores depend on as ``said``, JSON of before."""
-        from pipeline.settings.load import settings_from
-
-        others = self.model_dump(exclude={"folder", *DECIDE_ROWS, *DECIDE_SCORES})
-        return settings_from({**others, **json.loads(said)}, folder=self.folder)
 
 
 DECIDE_ROWS = (

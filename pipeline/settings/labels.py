@@ -20,11 +20,13 @@ _NAME = re.compile(
 )
 
 
-def _twice(names: Iterable[str]) -> list[str]:
+def repeated(names: Iterable[str]) -> list[str]:
+    """Problems with names that stand more than once."""
     return [f"{name} stands twice" for name, count in Counter(names).items() if count > 1]
 
 
-def _wrong_names(names: Iterable[str]) -> list[str]:
+def wrong_names(names: Iterable[str]) -> list[str]:
+    """Problems with names that no slice or attribute can have."""
     problems = []
     for name in names:
         if name.casefold() in _RESERVED:
@@ -34,7 +36,7 @@ def _wrong_names(names: Iterable[str]) -> list[str]:
     return problems
 
 
-def _parsed(labels: Iterable[str], parse: Callable[[str], T]) -> tuple[list[T], list[str]]:
+def parsed_labels(labels: Iterable[str], parse: Callable[[str], T]) -> tuple[list[T], list[str]]:
     """What labels parse to, and what is wrong with those that name nothing."""
     found: list[T] = []
     problems: list[str] = []
@@ -46,7 +48,7 @@ def _parsed(labels: Iterable[str], parse: Callable[[str], T]) -> tuple[list[T], 
     return found, problems
 
 
-def _sided(label: str, computed: Sequence[str] | None) -> ScoreName:
+def score_with_a_side(label: str, computed: Sequence[str] | None) -> ScoreName:
     """The score that a label names, if it is computed and has an unfair side; else ValueError."""
     score = parse_score(label)
     if computed is not None and score.measure.label not in computed:
@@ -62,9 +64,9 @@ def _sided(label: str, computed: Sequence[str] | None) -> ScoreName:
     return score
 
 
-def _judged(label: str, threshold: Threshold, computed: Sequence[str] | None) -> str:
+def judged_score(label: str, threshold: Threshold, computed: Sequence[str] | None) -> str:
     """The printed label of the score that a threshold is about; ValueError if it cannot be."""
-    score = _sided(label, computed)
+    score = score_with_a_side(label, computed)
     limit = threshold.min if score.alarm == "low" else threshold.max
     right, wrong = ("min", "max") if score.alarm == "low" else ("max", "min")
     if limit is None:

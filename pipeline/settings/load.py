@@ -3,6 +3,7 @@
 Here: reading, and problems in words.  Not here: what is right or wrong (``audit``, ``sections``).
 """
 
+import json
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline.errors import SettingsError, several
-from pipeline.settings.audit import Settings
+from pipeline.settings.audit import DECIDE_ROWS, DECIDE_SCORES, Settings
 from pipeline.settings.environment import PATH_VARIABLES, environment_paths
 from pipeline.settings.text import cut, read_text
 
@@ -58,6 +59,12 @@ _IN_OTHER_WORDS: dict[Any, str] = {
 }
 """What pydantic says in terms of Python, for people who write YAML; by type of error, or by the
 name of a setting and it."""
+
+
+def deciding_as(settings: Settings, said: str) -> Settings:
+    """``settings``, but with all that stored scores depend on as ``said``, JSON of before."""
+    others = settings.model_dump(exclude={"folder", *DECIDE_ROWS, *DECIDE_SCORES})
+    return settings_from({**others, **json.loads(said)}, folder=settings.folder)
 
 
 def _problems(error: Any) -> list[str]:

@@ -73,11 +73,12 @@ class Threshold(Part):
         return self
 
 
-def _as_list(value: Any) -> Any:
+def as_list(value: Any) -> Any:
+    """One text as a list of it; anything else as it is."""
     return [value] if isinstance(value, str) else value
 
 
-def _or_problems(value: T, problems: Sequence[str]) -> T:
+def or_problems(value: T, problems: Sequence[str]) -> T:
     """``value`` if there are no problems; a ValueError that tells all of them otherwise."""
     if problems:
         raise ValueError("\n".join(problems))
@@ -87,7 +88,7 @@ def _or_problems(value: T, problems: Sequence[str]) -> T:
 def _program(value: Any) -> Any:
     if isinstance(value, str) and len(value.split()) > 1:
         raise ValueError(f"write a list, as in {value.split()}")
-    return _as_list(value)
+    return as_list(value)
 
 
 class Evidence(Part):
@@ -118,7 +119,7 @@ class Evidence(Part):
             for name in ("resamples", "noise_draws")
             if 0 < (count := getattr(self, name)) < least
         ]
-        return _or_problems(self, problems)
+        return or_problems(self, problems)
 
 
 class Gate(Part):
@@ -154,7 +155,7 @@ class Trends(Part):
     drift: float = Field(default=0.5, gt=0)
     discoveries: Literal["BY", "BH", "none"] = "BY"
     level: float = Field(default=0.05, gt=0, lt=1)
-    scores: Annotated[tuple[str, ...] | None, BeforeValidator(_as_list)] = None
+    scores: Annotated[tuple[str, ...] | None, BeforeValidator(as_list)] = None
 
     @model_validator(mode="after")
     def _window_holds_least(self) -> Self:
@@ -181,7 +182,7 @@ class Privacy(Part):
     """
 
     hash_ids: Annotated[
-        tuple[Literal["list_id", "item_id", "query_id"], ...], BeforeValidator(_as_list)
+        tuple[Literal["list_id", "item_id", "query_id"], ...], BeforeValidator(as_list)
     ] = ()
     key: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "EVENRANK_KEY"
     min_cell: int = Field(default=0, ge=0)

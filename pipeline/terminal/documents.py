@@ -6,7 +6,7 @@ Not here: how they are computed (``pipeline.runs.in_memory``).
 from typing import Any
 
 from metrics import parse_measure
-from pipeline.runs.in_memory import _OF_INTERVALS, _OF_NOISE, Quick
+from pipeline.runs.in_memory import OF_INTERVALS, OF_NOISE, Quick
 
 
 def as_document(found: Quick) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def as_document(found: Quick) -> dict[str, Any]:
         bound = parse_measure(row["metric"])
         key = (row["slice"], row["slice_value"], row["attribute"], row["metric"])
         part = {"slice": row["slice"], "slice_value": row["slice_value"]}
-        sure = {name: row[name] for name in _OF_INTERVALS[:2] + _OF_NOISE}
+        sure = {name: row[name] for name in OF_INTERVALS[:2] + OF_NOISE}
         scores.append(
             {
                 "metric": bound.metric.name,

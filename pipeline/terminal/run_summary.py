@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from metrics import WHOLE
 from pipeline.errors import AuditError, SettingsError
 from pipeline.history.manifest import manifest
-from pipeline.history.queries import _counts, breaches
+from pipeline.history.queries import breaches, insufficient_and_shifts
 from pipeline.settings.audit import Settings
 from pipeline.settings.text import cut
 from pipeline.store.files import replace_file
@@ -124,7 +124,7 @@ def _batch(outcome: "Outcome", seen: Mapping[str, Any]) -> dict[str, Any]:
 def _seen(settings: Settings, batches: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What the history says of batches since they were assessed."""
     known, told = manifest(settings), breaches(settings, batches)
-    few, moved = _counts(settings, batches) if known else ({}, {})
+    few, moved = insufficient_and_shifts(settings, batches) if known else ({}, {})
     return {
         batch: {
             "breaches": known[batch].breaches,

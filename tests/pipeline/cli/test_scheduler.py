@@ -632,7 +632,7 @@ sys.path.insert(0, sys.argv.pop(1))
 import endless, pipeline.runs.workers
 from pipeline.cli.main import main
 if __name__ == "__main__":
-    pipeline.runs.workers._computed = endless.computed
+    pipeline.runs.workers.compute_batch = endless.computed
     main(sys.argv[1:])
 """
 
