@@ -1,4 +1,8 @@
-"""The last step: scores join the history, which is assessed and published once for all batches."""
+"""The last step: scores join the history, which is assessed and published once for all batches.
+
+Not here: how a history is written and what follows (``pipeline.history``,
+``pipeline.runs.finish``).
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta

@@ -1,4 +1,7 @@
-"""Commands that fill the store: run, backfill."""
+"""Commands that fill the store: run, backfill.
+
+Not here: the order of a run (``pipeline.runs``), and its texts (``pipeline.terminal``).
+"""
 
 import json
 import sys

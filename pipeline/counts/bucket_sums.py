@@ -2,6 +2,8 @@
 
 Here: sums in memory, for list_stats.  Sums by bucket that statements make are added to the table by
 ``Counting.fill_buckets``.
+
+Not here: what intervals make of them (``scores.evidence``).
 """
 
 from collections.abc import Hashable, Iterator, Sequence

@@ -3,6 +3,8 @@
 Rows are read once, a few thousand lists at a time; what they add up to goes to the session, and
 from there, slice by slice, to the count tables.  What a table holds and how it is filled stands in
 the module of that name, never here.
+
+Not here: any statement; each table's stand in its own module.
 """
 
 import duckdb

@@ -2,6 +2,8 @@
 
 All are known before a row is counted, from lists and cells alone.  Nothing is counted here but what
 says how large counters have to be.
+
+Not here: counting itself.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,9 @@
 """How values are counted and added up: which ones count, and sums that are exact in any order.
 
 Each rule stands here once for arrays and once as SQL, side by side.  In arrays NaN is a value that
-is not known, in SQL null is.  Nothing here knows what is summed by which key, or a table.
+is not known, in SQL null is.
+
+Not here: what is summed by which key, and tables.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,9 @@
 Counters of one attribute go to the session as ``group_sums``, ``group_queries`` and ``mixes``, and
 from there to the count tables; mix_counts reads ``mixes``.  Each is a table of counters where they
 fit in memory.  Where they do not, groups of lists are written to the session one by one, and a
-statement counts them.  What a group in a list is worth is computed in list_groups, not here.
+statement counts them.
+
+Not here: what a group in a list is worth (``list_groups``).
 """
 
 import numpy as np

@@ -5,6 +5,8 @@ values in common, so that what a slice holds is the sum of some parts and a row 
 The second adds up, by bucket of queries, on which side of the gap between exposure and relevance
 rows of an item stand, and in which place.  All sums are of whole numbers, in 128 bits.  Items are
 too many to be counted in memory, so statements do it, apart from the pass over chunks.
+
+Not here: the item table as delivered (``log.item_table``).
 """
 
 from metrics import UNIT, WHOLE

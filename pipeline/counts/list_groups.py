@@ -1,4 +1,7 @@
-"""Groups within lists: how many rows each has, where they stand, and what that is worth."""
+"""Groups within lists: how many rows each has, where they stand, and what that is worth.
+
+Not here: the tables made of it (``group_counts``, ``mix_counts``).
+"""
 
 from dataclasses import dataclass
 

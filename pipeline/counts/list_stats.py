@@ -2,6 +2,8 @@
 
 A list's number is scaled to an integer once and then only added, so what is stored depends neither
 on the order of lists nor on how many are held at a time.
+
+Not here: the metrics themselves (``metrics``), and adding up (``list_sums``).
 """
 
 import json

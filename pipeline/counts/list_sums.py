@@ -2,6 +2,8 @@
 
 Here: sums in memory while lists come.  What a list is worth is computed by metrics; which measures
 are added up, and where the sums go, stands in list_stats.
+
+Not here: what is added up (``list_stats``).
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,9 @@
 
 If group did not matter for position, a list would be its items in random order.  Then everything
 that is added up over lists is known from the lists' lengths and the rows of each group in them.
-Here: these lengths and rows, counted.  What chance would make of them is computed with the scores.
+
+Here: these lengths and rows, counted.  Not here: what chance would make of them
+(``scores.evidence.chance``).
 """
 
 from itertools import combinations

@@ -2,6 +2,8 @@
 
 Here: which counters there are and what they are given.  What they hold, and which table it goes
 to, stands in the modules of the tables.
+
+Not here: reading (``log.row_chunks``), and what any counter counts.
 """
 
 from contextlib import AbstractContextManager

@@ -9,6 +9,8 @@ of n, and ``tail[1](n) - tail[1](i - 1)`` to the share.  Both tables are rounded
 2^-FINE, and from there on only added and subtracted: whole numbers that wrap at 2^64 on the way, so
 that only what comes out must fit.  It is at most tail[0](n), which is below 2^16 in lists of a
 million rows.
+
+Not here: the sums by slice and group (``group_counts``).
 """
 
 from functools import cached_property

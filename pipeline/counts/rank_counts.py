@@ -3,6 +3,8 @@
 Rows are counted by bucket, part, rank and cell: in a table of counters where that fits in memory,
 by a statement where it does not.  Both leave the session tables ``histogram`` and ``rank_sums``.
 Nothing here looks at a list as a whole.
+
+Not here: position weights, which scores apply afterwards.
 """
 
 from collections.abc import Iterator

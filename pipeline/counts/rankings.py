@@ -2,6 +2,8 @@
 
 Rows come in chunks of bounded size, whatever the batch holds; a list that a chunk cuts in two is
 held back until the rest of it has come.
+
+Not here: what is computed of them (``list_stats``).
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,9 @@
 """Tables of the session that modules of this room hand each other, and which module makes each.
 
-They live as long as the session, and no longer than one batch.  A table that only the module that
-makes it reads is not declared here, nor is any that is stored.
+They live as long as the session, and no longer than one batch.
+
+Not here: tables that only the module that makes them reads, and the count tables, which are kept
+(``schemas.counts``).
 """
 
 from collections.abc import Iterable

@@ -3,6 +3,8 @@
 Here: totals of one list each, their session table ``lists``, which item_counts and group_counts
 read too, and counts of lists by slice, bucket and release.  Nothing that tells ranks, items or
 groups apart.
+
+Not here: ranks and groups (``rank_counts``, ``group_counts``).
 """
 
 from typing import Any

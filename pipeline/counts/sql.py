@@ -1,6 +1,6 @@
 """What statements that count share: a session, the batch's database, and how rows meet slices.
 
-A statement that fills one table stands in the module of that table, not here.
+Not here: a statement that fills one table, which stands in the module of that table.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

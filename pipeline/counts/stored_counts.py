@@ -2,6 +2,8 @@
 
 Rows of the log are not needed: a batch can be scored again, with other parameters, from its count
 tables alone, whether they stand in its own file or in the history.
+
+Not here: filling the tables, and formulas.
 """
 
 from collections.abc import Sequence

@@ -3,6 +3,8 @@
 The colours are those of Okabe and Ito (Color Universal Design, 2008), which people tell apart
 however they see colours; a sign and a word stand beside each all the same.  No sign means two
 things.
+
+Not here: which verdict a score has (``scores.verdicts``).
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""Charts of one line of text: a column per batch, as high as its value.  No data is read here."""
+"""Charts of one line of text: a column per batch, as high as its value.  No data is read here.
+
+Not here: which scores are drawn (``terminal.series``).
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

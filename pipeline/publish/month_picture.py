@@ -1,4 +1,7 @@
-"""A picture of a month of verdicts, kept beside each night's results."""
+"""A picture of a month of verdicts, kept beside each night's results.
+
+Not here: the page's charts (``page.charts``), and who keeps the picture (``assets.month``).
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,8 @@
-"""Whole batches from logs to history: one, or many in turn, or many at once."""
+"""Whole batches from logs to history: one, or many in turn, or many at once.
+
+Not here: the steps of one batch (``steps``), processes (``workers``), and what follows the last
+batch (``finish``).
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

@@ -2,6 +2,8 @@
 
 The rows take the same way as those of a nightly batch (checked, counted, scored); only the files in
 between live in a temporary folder.
+
+Not here: frames as documents (``terminal.documents``), anything that is kept.
 """
 
 import tempfile

@@ -3,6 +3,8 @@
 Each step opens a file, does one thing in one transaction and leaves a whole file behind, so that a
 scheduler can run, repeat or select steps.  A run works on a staged file of its own, which takes the
 place of the batch's file with its merge into the history; that file itself is never written to.
+
+Not here: the history, and which batches are due (``batches``).
 """
 
 from collections.abc import Sequence

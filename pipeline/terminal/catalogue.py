@@ -1,4 +1,7 @@
-"""The catalogue of metrics, as data and for a terminal: all of it derived from declarations."""
+"""The catalogue of metrics, as data and for a terminal: all of it derived from declarations.
+
+Not here: the declarations (``metrics``), and the pages made of them (``docs.build``).
+"""
 
 from collections.abc import Iterator, Sequence
 from math import isfinite

@@ -1,4 +1,7 @@
-"""The end of a run over many batches: counts, what stands out, files, what to try next."""
+"""The end of a run over many batches: counts, what stands out, files, what to try next.
+
+Not here: single batches and tables of scores (``printing``).
+"""
 
 import shlex
 from collections.abc import Mapping, Sequence

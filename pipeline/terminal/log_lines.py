@@ -1,4 +1,7 @@
-"""A run as lines that programs read: one per event, ``key=value``, without colour."""
+"""A run as lines that programs read: one per event, ``key=value``, without colour.
+
+Not here: lines for people (``printing``), notes of what is under way (``notes``).
+"""
 
 import json
 import re

@@ -1,6 +1,8 @@
 """What people read in a terminal: a line per batch, what stands out, what to do next.
 
 Everything fits 80 columns and reads the same without colour.  Nothing here decides anything.
+
+Not here: alerts (``alerts``), series (``series``), rows for programs (``exports``).
 """
 
 import re

@@ -1,4 +1,7 @@
-"""The end of a run as one small JSON document, for schedulers that pass it on."""
+"""The end of a run as one small JSON document, for schedulers that pass it on.
+
+Not here: when it is written (``cli.events``).
+"""
 
 import json
 import os

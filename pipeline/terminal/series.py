@@ -1,4 +1,7 @@
-"""Scores over batches in a terminal: a line each, with what it is now and where it went wrong."""
+"""Scores over batches in a terminal: a line each, with what it is now and where it went wrong.
+
+Not here: the values (``history.series``), and how one line is drawn (``formatting.sparks``).
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 
