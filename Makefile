@@ -38,7 +38,8 @@ audit: $(VENV)/.ready ## Audit every batch, of demo logs at first; of your own w
 	@$(PY) -m assets.audit $(if $(CONFIG),--config '$(CONFIG)')
 
 test: $(VENV)/.ready ## Run the tests that are soon done; ARGS='-k name' chooses some
-	@$(PY) -m pytest -n auto --dist loadfile -m 'not slow and not harm and not project' $(ARGS)
+	@$(PY) -m pytest -n auto --dist loadfile -m 'not slow and not harm and not project' \
+		--ignore tests/harm --ignore tests/project $(ARGS)
 
 test-all: $(VENV)/.ready ## Run every test on all of its cases: 20 minutes or so
 	@$(PY) -m pytest -n auto --dist loadfile --full $(ARGS)

@@ -158,3 +158,9 @@ def settings(whole: Settings, tmp_path: Path) -> Settings:
 def store(settings: Settings) -> Store:
     """The store of that copy."""
     return store_of(settings)
+
+
+@pytest.fixture
+def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No new page after a run, for tests that do not look at it: it takes longer than the rest."""
+    monkeypatch.setattr("pipeline.runs.finish.renew_report", lambda *_: None)

@@ -316,6 +316,7 @@ def test_one_batch_from_log_to_dashboard(
     assert found["log_obeys_contract", DAY].passed
 
 
+@pytest.mark.slow
 def test_graded_relevance_is_told_and_not_a_pass(
     audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -368,6 +369,7 @@ def test_a_range_finishes_the_days_it_can(
     assert [(each.data["rule"], each.data["lists"]) for each in rules.records] == [("rank_gap", 6)]
 
 
+@pytest.mark.slow
 def test_a_range_without_trouble_is_a_success(
     audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -382,6 +384,7 @@ def test_a_range_without_trouble_is_a_success(
     assert pictured == {(name, NEXT) for name in (*(each.name for each in TEN), "dashboard")}
 
 
+@pytest.mark.slow
 def test_a_refused_night_fails_and_leaves_the_last_good_result(
     audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -411,6 +414,7 @@ def test_a_refused_night_fails_and_leaves_the_last_good_result(
     assert rows(history, scores) == before
 
 
+@pytest.mark.slow
 def test_a_check_is_about_the_newest_materialisation_of_its_batch(
     audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -427,6 +431,7 @@ def test_a_check_is_about_the_newest_materialisation_of_its_batch(
             assert newest.run_id == result.run_id
 
 
+@pytest.mark.slow
 def test_one_check_alone(
     audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -442,6 +447,7 @@ def test_one_check_alone(
     assert not metadata(result)
 
 
+@pytest.mark.slow
 def test_one_metric_alone(
     audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -455,6 +461,7 @@ def test_one_metric_alone(
     assert len({metric for (metric,) in held}) == len(TEN)
 
 
+@pytest.mark.slow
 def test_the_steps_one_by_one(
     audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -491,6 +498,7 @@ def tell_sensor(file: Path, instance: dg.DagsterInstance, result: Any) -> None:
         record_failures(context.for_run_failure())
 
 
+@pytest.mark.slow
 def test_a_crash_is_recorded_once_by_the_sensor(
     audit: Callable[..., Path],
     instance: dg.DagsterInstance,
@@ -517,6 +525,7 @@ def test_a_crash_is_recorded_once_by_the_sensor(
     assert statuses(file)[DAY] == "done"
 
 
+@pytest.mark.slow
 def test_the_sensor_keeps_what_a_run_recorded(
     audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -528,6 +537,7 @@ def test_the_sensor_keeps_what_a_run_recorded(
     assert statuses(file) == {DAY: "done", NEXT: "refused"}
 
 
+@pytest.mark.slow
 def test_a_batch_that_fails_later_is_tried_again_by_a_re_execution(
     audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -622,6 +632,7 @@ def test_headless_audit_reports_wrong_settings(
     assert "attributes" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_finished_batches(
     audit: Callable[..., Path],
     tmp_path: Path,

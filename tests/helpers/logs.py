@@ -3,9 +3,10 @@
 import gzip
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -110,7 +111,12 @@ class Found:
     """
 
     scores: dict[tuple[str, str, str | None, str], Row]
-    groups: dict[tuple[str, str, str, str], dict[str, Row]]
+    make_groups: Callable[[], dict[tuple[str, str, str, str], dict[str, Row]]]
+
+    @cached_property
+    def groups(self) -> dict[tuple[str, str, str, str], dict[str, Row]]:
+        """Made when they are first asked for, which costs as much as the scores."""
+        return self.make_groups()
 
     def score(self, label: str, attribute: str | None = "group") -> Row:
         """One score of the whole batch."""
@@ -122,7 +128,7 @@ class Found:
         return {name: row["reason"] or row["value"] for name, row in rows.items()}
 
 
-def found(scores: Sequence[Row], groups: Sequence[Row]) -> Found:
+def found(scores: Sequence[Row], groups: Callable[[], Sequence[Row]]) -> Found:
     """Rows of fairness_history and of group_history, by key."""
     by_label: dict[tuple[str, str, str | None, str], Row] = {}
     for row in scores:
@@ -130,12 +136,16 @@ def found(scores: Sequence[Row], groups: Sequence[Row]) -> Found:
         key = (row["slice"], row["slice_value"], row["attribute"], label)
         assert key not in by_label
         by_label[key] = row
+    return Found(by_label, lambda: _by_part(groups()))
+
+
+def _by_part(groups: Sequence[Row]) -> dict[tuple[str, str, str, str], dict[str, Row]]:
     values: dict[tuple[str, str, str, str], dict[str, Row]] = {}
     for row in groups:
         part = (row["slice"], row["slice_value"], row["attribute"], row["metric"])
         assert row["group_value"] not in values.setdefault(part, {})
         values[part][row["group_value"]] = row
-    return Found(by_label, values)
+    return values
 
 
 def records(frame: pd.DataFrame) -> Rows:
@@ -158,7 +168,10 @@ def scored(
     options["items"] = None if items is None else table(items)
     scores = records(score(data, attributes, **options))
     grouped = any(row["aggregation"] for row in scores)
-    groups = records(score(data, attributes, groups=True, **options)) if grouped else []
+
+    def groups() -> Rows:
+        return records(score(data, attributes, groups=True, **options)) if grouped else []
+
     return found(scores, groups)
 
 
@@ -174,7 +187,7 @@ def scored_files(paths: Sequence[Path], items: Path | None = None, **said: Any) 
     """Scores and group values of log files, read as one batch."""
     settings = settings_from({"attributes": ["group"], "evidence": LENIENT, **said}, folder=Path())
     quick = score_files(settings, paths, items)
-    return found(quick.scores, quick.groups)
+    return found(quick.scores, lambda: quick.groups)
 
 
 def audit(folder: Path, **said: Any) -> Settings:
@@ -201,11 +214,11 @@ def batch_file(
 def stored(settings: Settings, batch: str = DAY) -> Found:
     """Scores and group values in the file of a batch."""
     with batch_file(settings, batch) as connection:
-        tables = (
+        scores, groups = (
             connection.sql(f"FROM batch.{name}").to_arrow_table().to_pylist()
             for name in ("fairness_history", "group_history")
         )
-        return found(*tables)
+        return found(scores, lambda: groups)
 
 
 TEN = tuple(metric for metric in METRICS if metric.family is FAIRNESS)

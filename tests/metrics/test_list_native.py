@@ -249,4 +249,7 @@ def test_names_of_groups_do_not_matter(label: str) -> None:
     found = per_list(label, many_lists()).value
     other = per_list(label, renamed_lists()).value
     other = other[:, ORDER] if other.ndim == 2 else other
-    assert other == pytest.approx(found, rel=1e-9, abs=1e-12, nan_ok=True)
+    # As pytest.approx has it, which takes half a second for so many numbers.
+    with np.errstate(invalid="ignore"):
+        near = np.abs(other - found) <= np.maximum(1e-9 * np.abs(found), 1e-12)
+    assert (near | (other == found) | (np.isnan(other) & np.isnan(found))).all()

@@ -143,7 +143,7 @@ def scored_again(settings: Settings, rows: Rows, weights: Any) -> Found:
     path = write(repeated(rows, weights_of(rows, weights)), settings.folder / "resample.parquet")
     items = settings.folder / settings.items if settings.items else None
     quick = score_files(settings, [path], items)
-    return found(quick.scores, quick.groups)
+    return found(quick.scores, lambda: quick.groups)
 
 
 def defined(evaluation: Evaluation, rows: Mapping[str, Row]) -> bool:

@@ -4,10 +4,9 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def no_page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new page is written only where a test looks at it: it takes longer than the rest."""
+def _no_page(request: pytest.FixtureRequest) -> None:
     if "with_page" not in request.fixturenames:
-        monkeypatch.setattr("pipeline.runs.finish.renew_report", lambda *_: None)
+        request.getfixturevalue("no_page")
 
 
 @pytest.fixture

@@ -135,6 +135,7 @@ def test_no_command_imports_dagster(own: Path, tmp_path: Path) -> None:
 # -- run
 
 
+@pytest.mark.slow
 def test_run_and_run_again(tmp_path: Path) -> None:
     config = write_settings(tmp_path, SETTINGS)
     deliver(tmp_path, random_lists(1))
@@ -154,6 +155,7 @@ def test_run_and_run_again(tmp_path: Path) -> None:
     assert document["message"] == "same input, settings and code"
 
 
+@pytest.mark.slow
 def test_broken_rows_are_shown_where_they_stand(tmp_path: Path) -> None:
     config = write_settings(
         tmp_path, "attributes: [gender]\nmetrics: [EXP]\nrejects: {max_rejected_share: 0.9}\n"
@@ -179,11 +181,13 @@ def test_broken_rows_are_shown_where_they_stand(tmp_path: Path) -> None:
     assert (document["rows_read"], document["rows_rejected"]) == (10, 8)
 
 
+@pytest.mark.slow
 def test_force_runs_again(own: Path) -> None:
     result = evenrank("run", "--batch", DAYS[0], "--force", "--json", config=own)
     assert (last_line(result)["status"], last_line(result)["revision"]) == ("done", 2)
 
 
+@pytest.mark.slow
 def test_from_counts_needs_no_logs(own: Path) -> None:
     shutil.rmtree(own.parent / "logs")
     own.write_text(own.read_text().replace("p=0.2", "p=0.3"))
@@ -320,6 +324,7 @@ def test_a_damaged_history_ends_with_1_and_is_left_as_it_is(own: Path) -> None:
 # -- backfill
 
 
+@pytest.mark.slow
 def test_backfill_skips_what_is_finished(own: Path) -> None:
     (own.parent / "logs" / DAYS[1] / "part.csv").unlink()
     deliver(own.parent, random_lists(77), batch=DAYS[2])
@@ -341,6 +346,7 @@ def test_breaches_of_batches_add_up(own: Path) -> None:
     assert document["breaches"] == sum(each["breaches"] for each in document["batches"]) > 0
 
 
+@pytest.mark.slow
 def test_a_run_and_a_backfill_show_how_whole_batches_went(own: Path) -> None:
     head = f"Whole batches, {DAYS[0]} to "
     run = evenrank("run", "--batch", DAYS[1], config=own)
@@ -359,6 +365,7 @@ def test_backfill_of_days_without_any_data_ends_with_4(own: Path) -> None:
     assert result.exit_code == 4
 
 
+@pytest.mark.slow
 def test_backfill_with_a_refused_day_ends_with_3(own: Path) -> None:
     deliver(own.parent, ranking("a", "FM", device="m", relevance=7), batch=DAYS[1])
     result = evenrank("backfill", "--from", DAYS[0], "--to", DAYS[2], config=own)
@@ -370,6 +377,7 @@ def test_backfill_with_a_refused_day_ends_with_3(own: Path) -> None:
 # -- quiet
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -507,6 +515,7 @@ def test_history_to_a_folder_that_does_not_exist(month: Path, tmp_path: Path) ->
     assert "x.csv" in result.stderr
 
 
+@pytest.mark.slow
 def test_cells_that_a_spreadsheet_would_run_are_quoted(tmp_path: Path) -> None:
     names = ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "plain", "a=b"]
     config = write_settings(tmp_path, "attributes: [gender]\nslices: [device]\nmetrics: [EXP]\n")
@@ -524,6 +533,7 @@ def test_cells_that_a_spreadsheet_would_run_are_quoted(tmp_path: Path) -> None:
     assert {row["slice_value"] for row in lines} == {*names, "all"}
 
 
+@pytest.mark.slow
 def test_values_cannot_steer_the_terminal(tmp_path: Path) -> None:
     red, mark = "x\x1b[31mred\x1b[0m", "[bold]loud[/bold]"
     config = write_settings(tmp_path, "attributes: [gender]\nslices: [device]\nmetrics: [EXP]\n")
@@ -756,6 +766,7 @@ def test_a_column_that_is_nearly_read_is_named(log: Path) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "said", "unsaid"),
     [
@@ -786,6 +797,7 @@ def test_the_end_of_a_backfill_does_not_call_fair_what_has_no_value(
     assert unsaid not in printed
 
 
+@pytest.mark.slow
 def test_a_run_says_what_it_cannot_tell(tmp_path: Path) -> None:
     text = "attributes: [gender]\nthresholds:\n  EXPRU.MinMaxRatio: {min: 0.5}\n"
     config = write_settings(tmp_path, text)

@@ -150,6 +150,7 @@ def test_the_gravest_exit_code_of_several(
     assert gravest(ended, found, **{"fail_on": (), "require_data": False, **asked}) == code
 
 
+@pytest.mark.slow
 def test_several_batches_end_with_the_gravest_code(own: Path) -> None:
     words = ("run", *batches(FIRST, NO_LOG), "-q", "-c", own)
     assert evenrank(*words, "--fail-on", "breach").exit_code == 5
@@ -180,6 +181,7 @@ def test_a_batch_without_data_is_never_a_green_night(
     ]
 
 
+@pytest.mark.slow
 def test_a_backfill_may_require_data(own: Path) -> None:
     words = ("backfill", "--from", SECOND, "--to", NO_LOG, "-q", "-c", own)
     assert evenrank(*words, "--require-data").exit_code == 1
@@ -199,6 +201,7 @@ def test_data_that_came_late_is_found(own: Path) -> None:
 # -- the summary
 
 
+@pytest.mark.slow
 def test_the_summary_of_a_batch(own: Path) -> None:
     result, said = summarised(own, "run", *batches(NEXT), "--fail-on", "breach")
     assert result.exit_code == 5
@@ -237,6 +240,7 @@ def test_the_summary_of_a_batch(own: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_could_not_be_told_is_counted(own: Path) -> None:
     own.write_text(own.read_text().replace("min_queries: 0", "min_queries: 999"))
     _, said = summarised(own, "run", *batches(SECOND))
@@ -244,6 +248,7 @@ def test_what_could_not_be_told_is_counted(own: Path) -> None:
     assert (batch["breaches"], batch["insufficient"], batch["worst"]) == (0, 1, [])
 
 
+@pytest.mark.slow
 def test_a_summary_is_small_whatever_names_are_like(own: Path) -> None:
     groups = ["Ä" * 900, "Ö" * 900]
     for number in range(9):
@@ -297,6 +302,7 @@ def test_the_summary_of_settings_that_cannot_be_used(own: Path) -> None:
     assert said["history"] is said["dashboard"] is said["report"] is None
 
 
+@pytest.mark.slow
 def test_the_summary_of_a_backfill(own: Path) -> None:
     words = ("backfill", "--from", FIRST, "--to", REFUSED)
     result, said = summarised(own, *words)
@@ -385,6 +391,7 @@ def test_half_a_summary_is_never_met(tmp_path: Path, monkeypatch: pytest.MonkeyP
 # -- lines for logs
 
 
+@pytest.mark.slow
 def test_one_line_per_event(own: Path) -> None:
     result = evenrank("run", *batches(NEXT, NO_LOG), "--log", "--json", "-c", own)
     (row,) = in_history(
@@ -492,6 +499,7 @@ def test_a_moment_on_the_command_line(own: Path) -> None:
 # -- paths from the environment
 
 
+@pytest.mark.slow
 def test_paths_of_the_environment_stand_in_the_place_of_those_of_the_file(
     own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -285,6 +285,7 @@ def test_what_only_one_batch_has_is_mix(tmp_path: Path) -> None:
     assert by_device(apart, "EXP@1.MaxMinDiff").score.treatment == 0
 
 
+@pytest.mark.slow
 def test_a_group_that_comes_with_a_cell(tmp_path: Path) -> None:
     old = lists(ranking("a", "FMFM", device="app"), ranking("b", "MFMF", device="web"))
     new = lists(*(old, ranking("c", "XFM", device="new")))

@@ -131,6 +131,7 @@ def test_the_first_batch_has_none_before(config: Path) -> None:
     assert "no batch before 2026-01-05" in json.loads(found.stdout)["error"]
 
 
+@pytest.mark.slow
 def test_a_group_that_is_not_there(tmp_path: Path) -> None:
     path = write_settings(tmp_path, "attributes: [gender]\nslices: [device]\nmetrics: [EXP]\n")
     settings = load_settings(path)
@@ -165,6 +166,7 @@ def test_other_settings_need_another_run(config: Path) -> None:
     assert "2026-01-05: its rows were counted under other settings" in found.stderr
 
 
+@pytest.mark.slow
 def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
     path = write_settings(tmp_path, "attributes: [gender]\nslices: [device]\nmetrics: [EXP@1]\n")
     settings = load_settings(path)
@@ -176,6 +178,7 @@ def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
     assert "[bold]" in found.stdout
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs" / "explaining.md").read_text("utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

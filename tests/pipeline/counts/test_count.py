@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import some
 from count_tables import count_tables, without_numbers
 from logs import Row, Rows
 from slow_measuring import group_tables, rank_counts, slice_counts
@@ -85,7 +86,7 @@ def keyed(rows: Rows, *key: str) -> dict[Any, Row]:
     return found
 
 
-@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("name", some(list(LOGS), few=3))
 def test_tables_against_plain_python(name: str, tmp_path: Path) -> None:
     rows = ragged(**LOGS[name])
     tables = count_tables(tmp_path, rows, **settings_of(name))
@@ -111,7 +112,7 @@ def test_tables_against_plain_python(name: str, tmp_path: Path) -> None:
             assert value == pytest.approx(numbers[statistic], rel=1e-12, abs=1e-12), (at, statistic)
 
 
-@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("name", some(list(LOGS), few=3))
 def test_buckets_add_up(name: str, tmp_path: Path) -> None:
     tables = count_tables(tmp_path, ragged(**LOGS[name]), **settings_of(name))
     sums = ("rows", "judged", "graded", "relevant", "relevance_sum", "click_known", "click_sum")
@@ -133,7 +134,7 @@ def test_buckets_add_up(name: str, tmp_path: Path) -> None:
             assert row["buckets"] == sorted(set(row["buckets"]))
 
 
-@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("name", some(list(LOGS), few=2))
 def test_counters_and_statements_agree(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,8 +147,8 @@ def test_counters_and_statements_agree(
     assert count_tables(tmp_path / "statements", rows, **settings_of(name)) == counters
 
 
-@pytest.mark.parametrize("chunk_rows", [1, 50, 333])
-@pytest.mark.parametrize("name", ["graded", "queries repeat"])
+@pytest.mark.parametrize("chunk_rows", some([333, 50, 1], few=1))
+@pytest.mark.parametrize("name", some(["graded", "queries repeat"], few=1))
 def test_chunks_do_not_matter(
     name: str, chunk_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -306,6 +306,7 @@ def test_what_was_replaced_is_kept(settings: Settings) -> None:
         assert {row["run_id"] for row in second}.isdisjoint(row["run_id"] for row in third)
 
 
+@pytest.mark.slow
 def test_other_batches_are_left_alone(settings: Settings) -> None:
     other = "2026-01-06"
     deliver(settings.folder, random_lists(6), batch=other)
@@ -446,6 +447,7 @@ def test_a_commit_that_stores_nothing_is_noticed(
     assert run_batch(settings, DAY).revision == 2
 
 
+@pytest.mark.slow
 def test_an_error_while_computing_leaves_everything(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -464,6 +466,7 @@ def test_an_error_while_computing_leaves_everything(
     assert list((store_of(settings).root / "staged").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_steps_one_by_one_give_the_same_as_a_run(settings: Settings, tmp_path: Path) -> None:
     keep = settings.model_dump(mode="json", exclude_unset=True, exclude={"folder"})
     other = audit(tmp_path / "steps", **keep)
@@ -507,6 +510,7 @@ def test_statuses(tmp_path: Path) -> None:
     assert breaches(settings, ["2026-01-06"]) == []
 
 
+@pytest.mark.slow
 def test_a_value_on_the_threshold_is_acceptable(tmp_path: Path) -> None:
     rows = [*ranking("a", "FM"), *ranking("b", "MF")]
     deliver(tmp_path, rows)

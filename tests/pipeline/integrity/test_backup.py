@@ -311,6 +311,7 @@ def test_interrupted_it_is_done_again(
     assert not list(store.root.rglob("*.part"))
 
 
+@pytest.mark.slow
 def test_a_store_in_use_is_not_replaced(settings: Settings, store: Store, copy: Path) -> None:
     with duckdb.connect(str(store.history)), pytest.raises(StoreBusy):
         restore(settings, copy, replace=True)

@@ -49,6 +49,7 @@ def fine(settings: Settings) -> bool:
     return found.unfinished == []
 
 
+@pytest.mark.slow
 def test_all_of_it_comes_back(settings: Settings, store: Store, held: dict[str, Any]) -> None:
     made = again(settings)
     assert (made.batches, made.superseded, made.left_out, made.lost) == (DAYS, 1, (), ())
@@ -62,6 +63,7 @@ def test_all_of_it_comes_back(settings: Settings, store: Store, held: dict[str, 
     assert fine(settings)
 
 
+@pytest.mark.slow
 def test_without_the_former_history_only_what_was_replaced_is_lost(
     settings: Settings, store: Store, held: dict[str, Any]
 ) -> None:
@@ -103,6 +105,7 @@ FORMER: dict[str, Callable[[Store], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMER)
 def test_a_damaged_former_history_gives_no_wrong_number(
     settings: Settings, store: Store, held: dict[str, Any], name: str
@@ -120,6 +123,7 @@ def test_a_damaged_former_history_gives_no_wrong_number(
     assert fine(settings)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_taken_from_the_history_and_still_named(
     settings: Settings, store: Store, held: dict[str, Any]
 ) -> None:
@@ -134,6 +138,7 @@ def test_a_damaged_file_is_taken_from_the_history_and_still_named(
     assert len(named) == 2
 
 
+@pytest.mark.slow
 def test_what_nothing_vouches_for_is_left_out(settings: Settings, store: Store) -> None:
     change(store.batch(DAYS[0]), "UPDATE fairness_history SET value = 0")
     change(store.history, f"UPDATE fairness_history SET value = 0 WHERE batch = '{DAYS[0]}'")
@@ -157,6 +162,7 @@ LEDGERS: dict[str, Callable[[Store], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEDGERS)
 def test_without_a_whole_ledger_a_new_one_begins(
     settings: Settings, store: Store, held: dict[str, Any], name: str
@@ -197,6 +203,7 @@ STEPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "broken"), [*((step, False) for step in STEPS), ("announced", True), ("linked", True)]
 )
@@ -231,6 +238,7 @@ def test_interrupted_anywhere_it_is_done_again(
     assert fine(settings)
 
 
+@pytest.mark.slow
 def test_interrupted_without_a_history_none_is_begun(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +264,7 @@ def test_a_leftover_of_an_interrupted_one_is_no_obstacle(settings: Settings, sto
     assert not list(store.root.glob("history.rebuilt*"))
 
 
+@pytest.mark.slow
 def test_runs_go_on_afterwards(settings: Settings, store: Store) -> None:
     again(settings)
     deliver(settings.folder, random_lists(7, 8), batch=DAYS[0])
@@ -281,6 +290,7 @@ def test_nothing_to_make_it_from(settings: Settings, store: Store) -> None:
         rebuild(settings)
 
 
+@pytest.mark.slow
 def test_the_command(settings: Settings, store: Store) -> None:
     config = write_settings(
         settings.folder,

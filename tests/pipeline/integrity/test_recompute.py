@@ -94,6 +94,7 @@ def test_many_differences_are_counted(settings: Settings, store: Store) -> None:
     assert told[-1].startswith("and ")
 
 
+@pytest.mark.slow
 def test_counts_and_rows_that_were_changed_are_named(settings: Settings, store: Store) -> None:
     path = store.batch(DAY)
     counts = path.read_bytes()
@@ -180,6 +181,7 @@ def test_a_file_that_is_none_says_so(settings: Settings, store: Store) -> None:
         list(recompute(settings, [DAY, "2026-02-01"]))
 
 
+@pytest.mark.slow
 def test_the_command_says_what_came_out(settings: Settings, store: Store) -> None:
     config = write_settings(settings.folder)
     words = ("verify", "--recompute", "--config", config)

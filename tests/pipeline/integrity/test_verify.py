@@ -254,7 +254,7 @@ HARM: dict[str, tuple[Callable[[Store], object], tuple[str, ...]]] = {
 """What happens to files, and what must be said of it."""
 
 
-@pytest.mark.parametrize("name", some(list(HARM), few=9))
+@pytest.mark.parametrize("name", some(list(HARM), few=6))
 def test_harm_to_files_is_named(settings: Settings, store: Store, name: str) -> None:
     harm, said = HARM[name]
     harm(store)

@@ -4,7 +4,7 @@ A day of good lists is audited first; then something else is delivered in its pl
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -39,7 +39,8 @@ def name_of(case: Case) -> str:
     return f"{case.row} {case.name}" if case.row else case.name
 
 
-every_case = pytest.mark.parametrize("case", CASES, ids=[name_of(case) for case in CASES])
+def each_of(cases: Sequence[Case], few: int) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", some(cases, few=few), ids=name_of)
 
 
 def scores(settings: Settings, day: str = DAY) -> list[dict[str, Any]]:
@@ -80,7 +81,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Settings, list[dict[
     return settings, scores(settings)
 
 
-@every_case
+@each_of(CASES, few=40)
 def test_function(good: tuple[Settings, list[dict[str, Any]]], case: Case) -> None:
     settings, before = good
     spoil(settings, case)
@@ -103,7 +104,7 @@ def test_function(good: tuple[Settings, list[dict[str, Any]]], case: Case) -> No
     assert scores(settings) == before
 
 
-@every_case
+@each_of(CASES, few=20)
 def test_command_that_checks(good: tuple[Settings, list[dict[str, Any]]], case: Case) -> None:
     """The command is given files: which files of a day are read is not its business."""
     settings, _ = good
@@ -121,7 +122,8 @@ def test_command_that_checks(good: tuple[Settings, list[dict[str, Any]]], case: 
     assert_nothing_is_quoted(result.output)
 
 
-@pytest.mark.parametrize("case", some(REFUSED[::3], few=5), ids=name_of)
+@pytest.mark.usefixtures("no_page")
+@each_of(REFUSED[::3], few=5)
 def test_command_that_runs(good: tuple[Settings, list[dict[str, Any]]], case: Case) -> None:
     settings, before = good
     spoil(settings, case)

@@ -265,6 +265,7 @@ def test_a_run_assesses_what_it_merged(tmp_path: Path) -> None:
     assert store_of(settings).history.stat().st_mtime_ns == stamp
 
 
+@pytest.mark.slow
 def test_an_earlier_batch_that_comes_late_is_a_baseline(tmp_path: Path) -> None:
     settings = audit(tmp_path, metrics=["EXP"])
     deliver(tmp_path, random_lists(1))

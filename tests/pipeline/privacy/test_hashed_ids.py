@@ -120,6 +120,7 @@ def texts(path: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_no_raw_id_reaches_a_file_of_the_store(tmp_path: Path) -> None:
     rows = people()
     rows[4]["relevance"] = "much"

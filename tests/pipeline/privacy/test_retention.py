@@ -45,6 +45,7 @@ def content(path: Path) -> dict[str, Rows]:
     return {name: read(path, f"FROM {name}") for name in names}
 
 
+@pytest.mark.slow
 def test_rows_go_and_everything_else_stays(settings: Settings, tmp_path: Path) -> None:
     path, to = store_of(settings).batch(DAY), tmp_path / "stripped.duckdb"
     before = path.read_bytes()
@@ -77,6 +78,7 @@ def test_rows_go_from_files_of_older_versions(settings: Settings, tmp_path: Path
     assert b"example.org" not in to.read_bytes()
 
 
+@pytest.mark.slow
 def test_counts_without_rows_can_be_scored_again(settings: Settings, tmp_path: Path) -> None:
     path, to = store_of(settings).batch(DAY), tmp_path / "stripped.duckdb"
     before = read(path, "SELECT result_hash FROM batch_info")

@@ -165,6 +165,7 @@ def test_alerts_are_told_of_what_is_told(settings: Settings) -> None:
     assert not gated_batches(settings, [DAY])
 
 
+@pytest.mark.slow
 def test_notified_is_what_is_told(tmp_path: Path) -> None:
     told = tmp_path / "told.txt"
     settings = shopping(tmp_path, notify={"command": ["tee", "-a", str(told)]})
@@ -229,6 +230,7 @@ def test_the_copy_tells_exactly_what_the_rules_say(tmp_path: Path, seed: int) ->
         assert (row["reason"] == "suppressed") == (block in out.blocks)
 
 
+@pytest.mark.slow
 def test_off_nothing_is_left_out(tmp_path: Path) -> None:
     settings = shopping(tmp_path, k=0)
     publish(settings)
@@ -238,6 +240,7 @@ def test_off_nothing_is_left_out(tmp_path: Path) -> None:
     assert labelled(settings, "slice_value = 'watch'")
 
 
+@pytest.mark.slow
 def test_a_batch_of_too_few_is_left_out(tmp_path: Path) -> None:
     settings = shopping(tmp_path, k=1000)
     publish(settings)
@@ -247,6 +250,7 @@ def test_a_batch_of_too_few_is_left_out(tmp_path: Path) -> None:
         assert {row[name] for name in ("lists", "rows_read", "rows_accepted")} == {None}
 
 
+@pytest.mark.slow
 def test_views_keep_their_columns(settings: Settings, tmp_path: Path) -> None:
     plain = shopping(tmp_path, k=0)
     publish(plain)

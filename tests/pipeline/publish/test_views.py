@@ -237,6 +237,7 @@ def test_changes_are_the_largest_first(whole: Settings) -> None:
         assert (row["status"], row["worst_group"]) == (score["status"], score["worst_group"])
 
 
+@pytest.mark.slow
 def test_a_day_that_is_not_due_is_not_missing(tmp_path: Path) -> None:
     today = datetime.now(UTC).date()
     days = [(today + timedelta(days=at)).isoformat() for at in (-2, -1, 0, 1)]

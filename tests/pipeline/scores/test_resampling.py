@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import some
 from logs import Rows, every_measure
 from slow_resampling import (
     TARGET,
@@ -37,7 +38,7 @@ LOGS = {
 }
 
 
-@pytest.fixture(scope="module", params=LOGS)
+@pytest.fixture(scope="module", params=some(list(LOGS), few=2))
 def batch(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Batch, Rows]]:

@@ -147,6 +147,7 @@ def test_counts_by_hand(tmp_path: Path) -> None:
     assert pairs == [("a", 2, 2, 2, 2 * UNIT), ("b", 2, 2, 0, 0)]
 
 
+@pytest.mark.slow
 def test_counts_in_the_batch_file(tmp_path: Path, fresh: Found) -> None:
     before = delivered_and_emptied(tmp_path)
     first = same(stored(before))
@@ -160,6 +161,7 @@ def test_counts_in_the_batch_file(tmp_path: Path, fresh: Found) -> None:
     assert same(stored(before)) == first
 
 
+@pytest.mark.slow
 def test_what_was_merged_is_what_was_scored(tmp_path: Path, fresh: Found) -> None:
     delivered_and_emptied(tmp_path)
     again = settings(tmp_path, OTHER)
@@ -180,6 +182,7 @@ def test_what_was_merged_is_what_was_scored(tmp_path: Path, fresh: Found) -> Non
     assert (row.rows_accepted, row.lists) == (len(rows()), 25)
 
 
+@pytest.mark.slow
 def test_counts_in_the_history(tmp_path: Path, fresh: Found) -> None:
     # Not even the batch file is needed; another batch beside it does not disturb.
     here = settings(tmp_path, FIRST)
@@ -235,6 +238,7 @@ def test_counts_made_otherwise_are_refused(counted: Settings, other: dict[str, A
     assert manifest(counted)[DAY].revision == 1
 
 
+@pytest.mark.slow
 def test_what_counts_do_not_depend_on_may_change(tmp_path: Path) -> None:
     labels = ["EXP", "NDKL(reference=target)"]
     here = settings(tmp_path, labels)
@@ -267,6 +271,7 @@ def test_a_batch_that_was_never_run_has_no_counts(tmp_path: Path) -> None:
         run_batch(here, DAY, from_counts=True)
 
 
+@pytest.mark.slow
 def test_what_was_counted_list_by_list_stays_and_nothing_is_made_up(tmp_path: Path) -> None:
     """Cuts of the histogram can be moved; a list cannot be looked at again once it is gone."""
     counted = ["nDCG@5", "TPR(per=list)@3", "RBO(p=0.9,reference=relevance)", "TargetAWRF@4"]
@@ -288,6 +293,7 @@ def test_what_was_counted_list_by_list_stays_and_nothing_is_made_up(tmp_path: Pa
         assert (row["reason"] == "not_counted") == lost, label
 
 
+@pytest.mark.slow
 def test_another_target_makes_sums_over_lists_void(tmp_path: Path) -> None:
     here = settings(tmp_path, ["TargetAWRF", "NDKL(reference=target)"])
     deliver_day(here)
@@ -302,6 +308,7 @@ def test_another_target_makes_sums_over_lists_void(tmp_path: Path) -> None:
     assert stored(other).score("TargetAWRF")["value"] > 0
 
 
+@pytest.mark.slow
 def test_what_was_not_counted_stays_due(tmp_path: Path) -> None:
     here = settings(tmp_path, ["EXP"])
     deliver_day(here)
@@ -326,6 +333,7 @@ def test_sums_of_other_code_are_not_taken_for_those_of_this(
     assert stored(here).score("EXP.MinMaxRatio")["value"] > 0
 
 
+@pytest.mark.slow
 def test_counts_of_four_times_as_many_buckets_give_the_same_intervals(tmp_path: Path) -> None:
     here = settings(tmp_path, FIRST)
     deliver_day(here)
