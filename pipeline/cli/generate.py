@@ -138,9 +138,10 @@ def _biased(
     tell: Callable[[str], None],
 ) -> None:
     """Generate with the options that were given; the problems of all of them come at once."""
-    from pipeline.synthetic.biased import BiasedIncidents, BiasedRankings
+    from pipeline.synthetic.biased import BiasedRankings
     from pipeline.synthetic.biased_checks import problems_of_period
     from pipeline.synthetic.biased_period import generate_biased
+    from pipeline.synthetic.biased_request import BiasedIncidents
     from pipeline.synthetic.files import CannotGenerate
 
     problems: list[str] = []

@@ -1,35 +1,25 @@
 """Synthetic rankings with a known amount of bias, to see what a metric makes of it.
 
-Here: what may be asked for, and the log that comes of it, as tables.  Not here: how a ranking is
-drawn (``biased_orders``), what is logged of it (``biased_days``), files (``biased_period``).
+Here: what is asked for, checked, and all that follows from it for every day alike.  Not here: how
+a ranking is drawn (``biased_orders``), what is logged of it (``biased_days``), tables and files
+(``biased_period``).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow
 
-from pipeline.synthetic.biased_checks import (
-    Clicks,
-    Judgements,
-    Order,
-    Slices,
-    problems_of_rankings,
-    shares_of,
-)
-from pipeline.synthetic.biased_days import BiasedDay
+from pipeline.synthetic.biased_checks import problems_of_rankings
 from pipeline.synthetic.biased_orders import Pool, Relevance, apportioned, examination
-from pipeline.synthetic.files import CannotGenerate, least_problems, numbered
+from pipeline.synthetic.biased_request import BiasedRequest, shares_of
+from pipeline.synthetic.files import CannotGenerate, numbered
 from pipeline.synthetic.queries import Floats, Integers
-
-_SOME_DAY = date(2026, 1, 1)
 
 
 @dataclass(frozen=True)
-class BiasedRankings:
+class BiasedRankings(BiasedRequest):
     """Rankings of items in groups, with a bias that ``phi`` sets.
 
     ``groups`` are shares of the ``items`` by name, in any unit: they are divided by their sum.
@@ -62,28 +52,11 @@ class BiasedRankings:
 
     Raises CannotGenerate, a ValueError that tells all problems at once.
 
+    >>> from pipeline.synthetic import biased_table
     >>> rankings = BiasedRankings(groups={"F": 2, "M": 3}, phi=0.0, length=5, items=100)
-    >>> rankings.table(1)["group"].to_pylist()
+    >>> biased_table(rankings, 1)["group"].to_pylist()
     ['F', 'F', 'M', 'M', 'M']
     """
-
-    groups: Mapping[str, float]
-    phi: float
-    items: int = 2000
-    length: int | tuple[int, int] = 20
-    candidates: int | None = None
-    order: Order = "smallest"
-    attribute: str = "group"
-    slices: Slices = field(default_factory=dict)
-    relevance: Judgements = "graded"
-    correlation: float = 0.7
-    mean_relevance: float = 0.5
-    group_gap: float = 0.0
-    clicks: Clicks = "log"
-    eta: float = 1.0
-    click_noise: float = 0.0
-    propensity: bool = False
-    seed: int = 7
 
     def __post_init__(self) -> None:
         # Much is worked out on first use: what a caller changes later must not be seen then.
@@ -119,14 +92,6 @@ class BiasedRankings:
         return examination(self.lengths[1], self.eta if self.clicks == "power" else None)
 
     @property
-    def lengths(self) -> tuple[int, int]:
-        """The fewest and the most rows of a list."""
-        if isinstance(self.length, Sequence):
-            fewest, most = self.length
-            return fewest, most
-        return self.length, self.length
-
-    @property
     def depth(self) -> int:
         """The most candidates of a list."""
         return self.candidates or self.lengths[1]
@@ -158,50 +123,10 @@ class BiasedRankings:
 
     def item_table(self) -> pyarrow.Table:
         """One row per item: ``item_id`` and its group."""
-        groups = self._groups_of(np.arange(self.items))
+        groups = self.groups_of(np.arange(self.items))
         return pyarrow.table({"item_id": self.item_ids, self.attribute: groups})
 
-    def _groups_of(self, item: Integers) -> pyarrow.Array:
+    def groups_of(self, item: Integers) -> pyarrow.Array:
+        """The group of each of these items, which are given by number."""
         names = pyarrow.array(self.ordered_groups, pyarrow.string())
         return names.take(pyarrow.array(self.pool.groups[item]))
-
-    def tables(
-        self,
-        lists: int,
-        *,
-        day: date = _SOME_DAY,
-        chunk_lists: int | None = None,
-        with_groups: bool = True,
-    ) -> Iterator[pyarrow.Table]:
-        """The log of one day, ``chunk_lists`` whole lists at a time; only these are in memory.
-
-        ``with_groups`` adds the group of each item as a last column.  How many lists a table has
-        does not show in the rows, and fewer lists are the first of more.
-        """
-        if problems := least_problems(lists, chunk_lists):
-            raise CannotGenerate(problems)
-        log = BiasedDay(self, day)
-        for first, end in log.chunks(0, lists, chunk_lists):
-            table, item = log.next_lists(first, end)
-            yield (
-                table.append_column(self.attribute, self._groups_of(item)) if with_groups else table
-            )
-
-    def table(self, lists: int, *, day: date = _SOME_DAY) -> pyarrow.Table:
-        """The log of one day with the group of each item, whole: for notebooks and tests."""
-        return pyarrow.concat_tables(self.tables(lists, day=day))
-
-
-@dataclass(frozen=True)
-class BiasedIncidents:
-    """Days on which something is wrong.
-
-    ``unfair`` gives the phi of days that have another one, everywhere or only in lists with these
-    slice values: ``only={"market": "de"}``.  On a ``broken`` day a few lists hold rows that no
-    ranking can have; of a ``missing`` day there is no log.
-    """
-
-    unfair: Mapping[date, float] = field(default_factory=dict)
-    broken: Sequence[date] = ()
-    missing: Sequence[date] = ()
-    only: Mapping[str, str] = field(default_factory=dict)

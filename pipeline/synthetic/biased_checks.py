@@ -1,25 +1,27 @@
 """Why biased rankings cannot be generated as asked: every reason at once, with what to change.
 
-Not here: generating them (``biased``, ``biased_period``).
+Not here: what may be asked at all (``biased_request``), generating it (``biased``,
+``biased_period``).
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from math import isfinite
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import get_args
 
 from pipeline.synthetic.biased_orders import apportioned
+from pipeline.synthetic.biased_request import (
+    BiasedIncidents,
+    BiasedRequest,
+    Clicks,
+    Judgements,
+    Order,
+    Slices,
+    shares_of,
+)
 from pipeline.synthetic.files import calendar_of, calendar_problems, least_problems, misplaced
 from schemas.rules import LOGGED, MAX_RANK, POSITION
-
-if TYPE_CHECKING:
-    from pipeline.synthetic.biased import BiasedIncidents, BiasedRankings
-
-Slices = Mapping[str, Mapping[str, float] | Sequence[str]]
-Order = Literal["smallest", "largest", "given"]
-Judgements = Literal["graded", "binary", "none"]
-Clicks = Literal["log", "power", "none"]
 
 _CHOICES = {
     "order": get_args(Order),
@@ -29,14 +31,7 @@ _CHOICES = {
 _RESERVED = {column.name for column in (*LOGGED, POSITION)} | {"propensity", "all"}
 
 
-def shares_of(values: Mapping[str, float] | Sequence[str]) -> Mapping[str, float]:
-    """Shares by value; values alone have equal ones, and a text is one value."""
-    if isinstance(values, str):
-        return {values: 1.0}
-    return values if isinstance(values, Mapping) else dict.fromkeys(values, 1.0)
-
-
-def problems_of_rankings(asked: "BiasedRankings") -> list[str]:
+def problems_of_rankings(asked: BiasedRequest) -> list[str]:
     """Why there are no such rankings."""
     problems = _share_problems("groups", asked.groups, least=2)
     problems += _outside("phi", asked.phi, 0, 1)
@@ -71,7 +66,7 @@ def problems_of_period(
     start: date,
     days: int,
     lists: int,
-    incidents: "BiasedIncidents",
+    incidents: BiasedIncidents,
     slices: Slices,
     chunk_lists: int | None = None,
 ) -> list[str]:
@@ -96,7 +91,7 @@ def problems_of_period(
     return problems
 
 
-def _size_problems(asked: "BiasedRankings") -> list[str]:
+def _size_problems(asked: BiasedRequest) -> list[str]:
     fewest, most = asked.lengths
     problems = []
     if asked.items < 1:

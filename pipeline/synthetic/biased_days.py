@@ -8,18 +8,15 @@ Not here: in which order groups and items stand (``biased_orders``).
 
 from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow
 
-from pipeline.synthetic.biased_checks import shares_of
+from pipeline.synthetic.biased import BiasedRankings
 from pipeline.synthetic.biased_orders import drawn_groups, mixes
+from pipeline.synthetic.biased_request import shares_of
 from pipeline.synthetic.files import numbered, plant_faults
 from pipeline.synthetic.queries import Floats, Integers
-
-if TYPE_CHECKING:
-    from pipeline.synthetic.biased import BiasedRankings
 
 CHUNK_ROWS = 131_072
 """Candidates that are held in memory at a time, as far as one list has fewer."""
@@ -34,7 +31,7 @@ class BiasedDay:
 
     def __init__(
         self,
-        rankings: "BiasedRankings",
+        rankings: BiasedRankings,
         day: date,
         *,
         unfair_phi: float | None = None,

@@ -1,24 +1,58 @@
-"""Rankings with a known amount of bias, as files: a period of days, and what is wrong with it.
+"""Rankings with a known amount of bias, as the tables of a day or as the files of a period.
 
-Not here: how a ranking is drawn (``biased_orders``).
+Not here: how a ranking is drawn (``biased_orders``), which rows a day has (``biased_days``).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 
-from pipeline.synthetic.biased import BiasedIncidents, BiasedRankings
+import pyarrow
+
+from pipeline.synthetic.biased import BiasedRankings
 from pipeline.synthetic.biased_checks import problems_of_period
 from pipeline.synthetic.biased_days import BiasedDay
+from pipeline.synthetic.biased_request import BiasedIncidents
 from pipeline.synthetic.files import (
     CannotGenerate,
     DayFiles,
     WrittenLogs,
     calendar_of,
     faulty_lists,
+    least_problems,
     refuse_strangers,
     write_logs,
 )
+
+_SOME_DAY = date(2026, 1, 1)
+
+
+def biased_tables(
+    rankings: BiasedRankings,
+    lists: int,
+    *,
+    day: date = _SOME_DAY,
+    chunk_lists: int | None = None,
+    with_groups: bool = True,
+) -> Iterator[pyarrow.Table]:
+    """The log of one day, ``chunk_lists`` whole lists at a time; only these are in memory.
+
+    ``with_groups`` adds the group of each item as a last column.  How many lists a table has
+    does not show in the rows, and fewer lists are the first of more.
+    """
+    if problems := least_problems(lists, chunk_lists):
+        raise CannotGenerate(problems)
+    log = BiasedDay(rankings, day)
+    for first, end in log.chunks(0, lists, chunk_lists):
+        table, item = log.next_lists(first, end)
+        if with_groups:
+            table = table.append_column(rankings.attribute, rankings.groups_of(item))
+        yield table
+
+
+def biased_table(rankings: BiasedRankings, lists: int, *, day: date = _SOME_DAY) -> pyarrow.Table:
+    """The log of one day with the group of each item, whole: for notebooks and tests."""
+    return pyarrow.concat_tables(biased_tables(rankings, lists, day=day))
 
 
 def generate_biased(

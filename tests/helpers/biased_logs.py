@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 
 from pipeline.synthetic.biased import BiasedRankings
+from pipeline.synthetic.biased_period import biased_table
 
 START = date(2026, 1, 1)
 GROUPS = {"a": 0.2, "b": 0.3, "c": 0.5}
 
 
 def frame(rankings: BiasedRankings, lists: int, **more: Any) -> pd.DataFrame:
-    return rankings.table(lists, **more).to_pandas()
+    return biased_table(rankings, lists, **more).to_pandas()
 
 
 def exposures(rows: pd.DataFrame) -> pd.Series:

@@ -17,7 +17,7 @@ from biased_logs import GROUPS, START, contents, frame
 
 from pipeline import score
 from pipeline.synthetic.biased import BiasedRankings
-from pipeline.synthetic.biased_period import generate_biased
+from pipeline.synthetic.biased_period import biased_table, biased_tables, generate_biased
 
 # -- what a list is made of
 
@@ -52,14 +52,14 @@ def test_the_item_table_has_the_shares_asked_for() -> None:
     assert items.column_names == ["item_id", "origin"]
     assert len(items["item_id"].unique()) == 500
     assert Counter(items["origin"].to_pylist()) == dict.fromkeys(map(str, range(10)), 50)
-    rows = rankings.table(50).to_pandas()
+    rows = biased_table(rankings, 50).to_pandas()
     assert rows.merge(items.to_pandas(), on=["item_id", "origin"]).shape[0] == len(rows)
 
 
 def test_shares_are_in_any_unit() -> None:
-    usual = BiasedRankings({"F": 0.4, "M": 0.6}, 0.5).table(100)
-    assert BiasedRankings({"F": 40, "M": 60}, 0.5).table(100).equals(usual)
-    assert BiasedRankings({"F": 2 / 7, "M": 3 / 7}, 0.5).table(100).equals(usual)
+    usual = biased_table(BiasedRankings({"F": 0.4, "M": 0.6}, 0.5), 100)
+    assert biased_table(BiasedRankings({"F": 40, "M": 60}, 0.5), 100).equals(usual)
+    assert biased_table(BiasedRankings({"F": 2 / 7, "M": 3 / 7}, 0.5), 100).equals(usual)
 
 
 def test_lengths_between_two_are_equally_likely() -> None:
@@ -100,12 +100,12 @@ def test_what_a_caller_changes_later_is_not_seen() -> None:
     shares["us"] = 1.0
     slices.clear()
     expected = BiasedRankings(GROUPS, 0.5, slices={"market": ["de", "fr"]})
-    assert rankings.table(20).equals(expected.table(20))
+    assert biased_table(rankings, 20).equals(biased_table(expected, 20))
 
 
 def test_columns_and_types() -> None:
     every = BiasedRankings(GROUPS, 0.5, slices={"market": ["de"]}, propensity=True)
-    assert {field.name: str(field.type) for field in every.table(1).schema} == {
+    assert {field.name: str(field.type) for field in biased_table(every, 1).schema} == {
         "list_id": "string",
         "query_id": "string",
         "item_id": "string",
@@ -175,7 +175,7 @@ def test_order_within_a_group_follows_relevance_as_far_as_asked() -> None:
 def test_relevance_does_not_change_which_groups_are_drawn() -> None:
     usual = BiasedRankings(GROUPS, 0.5)
     other = replace(usual, correlation=0.0, group_gap=0.5, relevance="binary", clicks="power")
-    assert usual.table(100)["group"].equals(other.table(100)["group"])
+    assert biased_table(usual, 100)["group"].equals(biased_table(other, 100)["group"])
 
 
 # -- clicks
@@ -206,8 +206,8 @@ def test_clicks_follow_the_model(more: dict[str, Any], examined: Any) -> None:
 
 
 def test_clicks_follow_relevance_that_is_not_logged() -> None:
-    usual = BiasedRankings(GROUPS, 0.5).table(200)
-    hidden = BiasedRankings(GROUPS, 0.5, relevance="none").table(200)
+    usual = biased_table(BiasedRankings(GROUPS, 0.5), 200)
+    hidden = biased_table(BiasedRankings(GROUPS, 0.5, relevance="none"), 200)
     assert hidden.equals(usual.drop_columns(["relevance"]))
 
 
@@ -218,20 +218,20 @@ def test_chunks_do_not_show_in_the_rows() -> None:
     rankings = BiasedRankings(
         GROUPS, 0.5, length=(3, 17), candidates=25, slices={"market": ["de", "fr"]}
     )
-    usual = rankings.table(150)
+    usual = biased_table(rankings, 150)
     for chunk in (1, 7, 64, 1000):
-        tables = list(rankings.tables(150, chunk_lists=chunk))
+        tables = list(biased_tables(rankings, 150, chunk_lists=chunk))
         assert len(tables) == -(-150 // chunk)
         assert pyarrow.concat_tables(tables).equals(usual)
-    assert rankings.table(40).equals(usual.slice(0, rankings.table(40).num_rows))
+    assert biased_table(rankings, 40).equals(usual.slice(0, biased_table(rankings, 40).num_rows))
 
 
 def test_seeds_and_days_differ_and_repeat() -> None:
     rankings = BiasedRankings(GROUPS, 0.5)
-    usual = rankings.table(50)
-    assert BiasedRankings(GROUPS, 0.5).table(50).equals(usual)
-    assert not replace(rankings, seed=8).table(50).equals(usual)
-    other = rankings.table(50, day=START + timedelta(1))
+    usual = biased_table(rankings, 50)
+    assert biased_table(BiasedRankings(GROUPS, 0.5), 50).equals(usual)
+    assert not biased_table(replace(rankings, seed=8), 50).equals(usual)
+    other = biased_table(rankings, 50, day=START + timedelta(1))
     assert not other["item_id"].equals(usual["item_id"])
     assert not set(other["list_id"].to_pylist()) & set(usual["list_id"].to_pylist())
 
@@ -239,7 +239,7 @@ def test_seeds_and_days_differ_and_repeat() -> None:
 def test_a_slice_more_changes_nothing_else() -> None:
     one = BiasedRankings(GROUPS, 0.5, slices={"market": ["de", "fr"]})
     two = replace(one, slices={"market": ["de", "fr"], "device": ["app", "web"]})
-    assert two.table(100).drop_columns(["device"]).equals(one.table(100))
+    assert biased_table(two, 100).drop_columns(["device"]).equals(biased_table(one, 100))
 
 
 def test_rankings_of_another_phi_share_all_but_the_order() -> None:
@@ -285,7 +285,7 @@ def test_metrics_follow_phi(groups: dict[str, float], order: Any) -> None:
     for phi, seed in product(phis, seeds):
         run = f"{phi} {seed}"
         rankings = BiasedRankings(groups, phi, order=order, seed=seed, slices={"run": [run]})
-        table = rankings.table(300)
+        table = biased_table(rankings, 300)
         ids = pyarrow.array([f"{run} {name}" for name in table["list_id"].to_pylist()])
         rows.append(table.set_column(0, "list_id", ids))
     found = score(pyarrow.concat_tables(rows), "group", slices="run", metrics=["EXP", "NDKL"])

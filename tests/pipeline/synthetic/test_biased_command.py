@@ -10,8 +10,9 @@ from biased_logs import START, contents
 from click.testing import Result
 from command import evenrank
 
-from pipeline.synthetic.biased import BiasedIncidents, BiasedRankings
+from pipeline.synthetic.biased import BiasedRankings
 from pipeline.synthetic.biased_period import generate_biased
+from pipeline.synthetic.biased_request import BiasedIncidents
 
 
 def said(out: Path, *more: object, days: int = 1, lists: int = 50) -> Result:

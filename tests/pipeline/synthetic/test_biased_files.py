@@ -11,8 +11,9 @@ import pytest
 from biased_logs import GROUPS, START, contents, exposures, frame
 
 from pipeline.synthetic import biased_days as biased_day
-from pipeline.synthetic.biased import BiasedIncidents, BiasedRankings
-from pipeline.synthetic.biased_period import generate_biased
+from pipeline.synthetic.biased import BiasedRankings
+from pipeline.synthetic.biased_period import biased_table, generate_biased
+from pipeline.synthetic.biased_request import BiasedIncidents
 from pipeline.synthetic.files import CannotGenerate
 from pipeline.synthetic.marketplace import Incidents, generate
 
@@ -31,7 +32,7 @@ def test_files_hold_the_same_rows_as_tables(tmp_path: Path) -> None:
         "logs/2026-01-02/part-0.parquet",
     ]
     for path, day in zip(written.files, written.days, strict=True):
-        rows = rankings.table(40, day=day).drop_columns(["group"])
+        rows = biased_table(rankings, 40, day=day).drop_columns(["group"])
         assert pyarrow.parquet.read_table(path).equals(rows)
     assert (written.lists, written.rows) == (80, 2 * 40 * 20)
     assert lines == ["2026-01-01  40 lists  800 rows", "2026-01-02  40 lists  800 rows"]
@@ -45,7 +46,7 @@ def test_a_large_day_is_split_into_files_between_lists(
     written = generate_biased(tmp_path, rankings, start=START, days=1, lists=70, chunk_lists=9)
     parts = [pyarrow.parquet.read_table(path) for path in written.files]
     assert [len(part) for part in parts] == [32 * 20, 32 * 20, 6 * 20]
-    assert pyarrow.concat_tables(parts).equals(rankings.table(70).drop_columns(["group"]))
+    assert pyarrow.concat_tables(parts).equals(biased_table(rankings, 70).drop_columns(["group"]))
 
 
 def test_one_table_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
