@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import cases
 import pytest
+from command import without_page
 from damaged import small_audit, small_settings
 from hypothesis import HealthCheck, Phase
 from hypothesis import settings as profiles
@@ -161,6 +162,7 @@ def store(settings: Settings) -> Store:
 
 
 @pytest.fixture
-def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No new page after a run, for tests that do not look at it: it takes longer than the rest."""
-    monkeypatch.setattr("pipeline.runs.finish.renew_report", lambda *_: None)
+def no_page() -> Iterator[None]:
+    """No new page after a run."""
+    with without_page():
+        yield

@@ -1,8 +1,20 @@
 """The command evenrank, called in this process."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 from click.testing import CliRunner, Result
 
 from pipeline.cli.main import main
+
+
+@contextmanager
+def without_page() -> Iterator[None]:
+    """No new page after a run, where nobody looks at it: it takes longer than the rest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.runs.finish.renew_report", lambda *_: None)
+        yield
 
 
 def evenrank(*words: object) -> Result:

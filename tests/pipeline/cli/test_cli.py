@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from command import without_page
 from locks import held
 from stores import DAY, audit, deliver, random_lists, ranking, write_csv, write_settings
 
@@ -50,7 +51,8 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = write_settings(folder, SETTINGS)
     for seed, day in enumerate(DAYS):
         deliver(folder, random_lists(seed), batch=day)
-    result = evenrank("backfill", "--from", DAYS[0], "--to", DAYS[-1], "-q", config=config)
+    with without_page():
+        result = evenrank("backfill", "--from", DAYS[0], "--to", DAYS[-1], "-q", config=config)
     assert result.exit_code == 0
     return config
 

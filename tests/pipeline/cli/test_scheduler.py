@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import some
 from click.testing import Result
-from command import evenrank
+from command import evenrank, without_page
 from locks import held
 from stores import (
     audit,
@@ -57,7 +58,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed, day in enumerate((FIRST, SECOND, NEXT, LAST)):
         deliver(folder, random_lists(seed), batch=day)
     deliver(folder, ranking("a", "FM", device="m", relevance=7), batch=REFUSED)
-    result = evenrank("run", *batches(FIRST, SECOND), "-q", "-c", folder / "audit.yaml")
+    with without_page():
+        result = evenrank("run", *batches(FIRST, SECOND), "-q", "-c", folder / "audit.yaml")
     assert result.exit_code == 0
     return folder
 
@@ -262,12 +264,15 @@ def test_a_summary_is_small_whatever_names_are_like(own: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "code", "batch"),
-    [
-        (batches(FIRST), 0, {"status": "unchanged", "revision": 1}),
-        (batches(NO_LOG), 4, {"status": "no_data", "message": "no files"}),
-        ([*batches(NO_LOG), "--require-data"], 1, {"status": "no_data", "result_hash": None}),
-        (batches(REFUSED), 3, {"status": "refused", "message": "1 file", "rows_rejected": 2}),
-    ],
+    some(
+        [
+            (batches(FIRST), 0, {"status": "unchanged", "revision": 1}),
+            (batches(NO_LOG), 4, {"status": "no_data", "message": "no files"}),
+            ([*batches(NO_LOG), "--require-data"], 1, {"status": "no_data", "result_hash": None}),
+            (batches(REFUSED), 3, {"status": "refused", "message": "1 file", "rows_rejected": 2}),
+        ],
+        few=2,
+    ),
     ids=str,
 )
 def test_the_summary_of_other_ends(

@@ -81,7 +81,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Settings, list[dict[
     return settings, scores(settings)
 
 
-@each_of(CASES, few=40)
+@each_of(CASES, few=25)
 def test_function(good: tuple[Settings, list[dict[str, Any]]], case: Case) -> None:
     settings, before = good
     spoil(settings, case)
@@ -123,7 +123,7 @@ def test_command_that_checks(good: tuple[Settings, list[dict[str, Any]]], case: 
 
 
 @pytest.mark.usefixtures("no_page")
-@each_of(REFUSED[::3], few=5)
+@each_of(REFUSED[::3], few=3)
 def test_command_that_runs(good: tuple[Settings, list[dict[str, Any]]], case: Case) -> None:
     settings, before = good
     spoil(settings, case)

@@ -195,6 +195,7 @@ def test_an_io_manager_that_passes_nothing_on() -> None:
         manager.load_input(dg.build_input_context())
 
 
+@pytest.mark.slow
 def test_queries_of_alerts_are_one_statement(
     audited: tuple[Settings, list[dg.DagsterEvent]],
 ) -> None:
