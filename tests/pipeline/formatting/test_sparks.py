@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.formatting.looks import STATUS_STYLES, STATUS_SYMBOLS, status_text
 from pipeline.formatting.sparks import ASCII, BLOCKS, columns, glyphs_for, spark
-from schemas.scores import STATUSES
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -48,10 +46,3 @@ def test_columns_cover_every_batch_once(count: int, width: int) -> None:
     found = list(columns(count, width))
     assert len(found) <= width
     assert [at for span in found for at in range(span.start, span.stop)] == list(range(count))
-
-
-def test_every_status_has_a_symbol_of_its_own_and_a_word() -> None:
-    assert list(STATUS_SYMBOLS) == list(STATUS_STYLES) == list(STATUSES)
-    assert len({*STATUS_SYMBOLS.values()}) == len(STATUSES)
-    assert all(symbol.isascii() for symbol in STATUS_SYMBOLS.values())
-    assert [status_text(each) for each in ("breach", "not_judged")] == ["! breach", "- not judged"]
