@@ -172,7 +172,7 @@ def test_what_was_merged_is_what_was_scored(tmp_path: Path, fresh: Found) -> Non
             for name in ("fairness_history", "group_history", "superseded")
         ]
     scores, groups, superseded = tables
-    assert same(found(scores, groups)) == same(fresh)
+    assert same(found(scores, lambda: groups)) == same(fresh)
     assert {row["revision"] for row in (*scores, *groups)} == {2}
     assert {row["metric"] for row in superseded} == set(FIRST)
     assert {row["config_hash"] for row in scores} == {again.config_hash}
@@ -198,7 +198,8 @@ def test_counts_in_the_history(tmp_path: Path, fresh: Found) -> None:
         results = scored(counts, again, again.measures)
         stamp = RunStamp("", "", "", "", now())
         # Intervals need the counts by bucket, which only batch files have room for.
-        scores = found(*rows_of(results, counts, again, DAY, stamp))
+        own, of_groups = rows_of(results, counts, again, DAY, stamp)
+        scores = found(own, lambda: of_groups)
         assert same(scores, evidence=False) == same(fresh, evidence=False)
         with pytest.raises(AuditError, match="run it from its logs first"):
             StoredCounts(connection, "history", batch="2026-01-07")
