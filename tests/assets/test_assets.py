@@ -277,6 +277,7 @@ def test_nightly_run_is_about_the_day_that_ended(audit: Callable[..., Path]) -> 
 # -- runs
 
 
+@pytest.mark.slow
 def test_one_batch_from_log_to_dashboard(
     audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:

@@ -111,6 +111,7 @@ def test_names_of_settings_are_shown_and_not_rendered(tmp_path: Path) -> None:
 # -- the picture
 
 
+@pytest.mark.slow
 def test_a_picture_of_verdicts_is_small_and_says_what_it_shows(tmp_path: Path) -> None:
     settings = small_audit(tmp_path)
     fill(settings, 31, {5: 0.5})

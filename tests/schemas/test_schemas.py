@@ -133,6 +133,7 @@ def test_numbers_are_refused_alike(column: Column, values: list[float | None]) -
     assert all(len(rules) <= 1 for rules in broken)
 
 
+@pytest.mark.slow
 @FEW
 @given(st.lists(texts, min_size=1, max_size=30))
 @pytest.mark.parametrize("column", TEXTS, ids=lambda column: column.name)
@@ -292,6 +293,7 @@ def text_rows() -> tuple[list[Row], dict[str, str]]:
     return rows, expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_text_is_read_as_it_stands(tmp_path: Path, suffix: str) -> None:
     rows, expected = text_rows()
@@ -318,6 +320,7 @@ def test_text_is_read_as_it_stands(tmp_path: Path, suffix: str) -> None:
         assert click == VALUES[row["click"]]
 
 
+@pytest.mark.slow
 def test_json_values_of_every_kind(tmp_path: Path) -> None:
     cases: list[tuple[Any, float | str | None]] = [
         (1, 1.0), (0.25, 0.25), (True, 1.0), (False, 0.0), (None, None), ("0.5", 0.5),
@@ -373,6 +376,7 @@ LIST_RULES = (
 )
 
 
+@pytest.mark.slow
 @examples(40, few=8)
 @given(list_frames())
 def test_lists_are_refused_alike(frame: pd.DataFrame) -> None:
@@ -452,6 +456,7 @@ def tidied(text: str | None) -> str:
     return kept or "unknown"
 
 
+@pytest.mark.slow
 @examples(8, few=2)
 @given(st.lists(st.one_of(st.none(), names), min_size=1, max_size=40))
 def test_any_text_makes_a_group_that_passes_its_schema(delivered: list[str | None]) -> None:

@@ -65,6 +65,7 @@ def test_open_alerts_are_listed(settings: Settings) -> None:
     assert max(map(len, whole.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_acknowledging_says_what_changed(settings: Settings) -> None:
     before = names()
     text = evenrank("alerts", "ack", before[0][:5], "--note", "known", "--by", "eve").stdout
@@ -116,6 +117,7 @@ def test_without_a_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     evenrank("assess", code=4)
 
 
+@pytest.mark.slow
 def test_marking(settings: Settings) -> None:
     found = document("mark", "--batch", NIGHTS[10], "--text", "model v7")
     assert found["later"] == NIGHTS[10:15]
@@ -134,6 +136,7 @@ def test_half_a_marker_is_an_error(settings: Settings, given: list[str]) -> None
     evenrank("mark", *given, code=2)
 
 
+@pytest.mark.slow
 def test_assessing_anew(settings: Settings) -> None:
     found = document("assess", "--from", NIGHTS[5])
     assert (found["batches"], found["changed"]) == (NIGHTS[5:15], False)
@@ -141,6 +144,7 @@ def test_assessing_anew(settings: Settings) -> None:
     assert "changed" in evenrank("assess").stdout
 
 
+@pytest.mark.slow
 def test_gates_and_shifts_may_fail_a_run(settings: Settings) -> None:
     """The day has no log, but its scores are kept: what they say still counts."""
     for value, codes in ((0.5, (5, 4, 4)), (0.82, (4, 5, 4))):

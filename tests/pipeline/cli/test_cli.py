@@ -232,6 +232,7 @@ def test_usage_ends_with_2(own: Path) -> None:
     assert "lies before" in result.stderr
 
 
+@pytest.mark.slow
 def test_refused_data_ends_with_3(own: Path) -> None:
     rows = [*ranking("a", "FM", device="m"), *ranking("b", "FM", device="m", relevance=7)]
     deliver(own.parent, rows, batch=DAYS[0])
@@ -244,6 +245,7 @@ def test_refused_data_ends_with_3(own: Path) -> None:
     assert document["rules"] == {"relevance_range": 2}
 
 
+@pytest.mark.slow
 def test_no_data_ends_with_4(own: Path) -> None:
     result = evenrank("run", "--batch", "2026-02-01", "--json", config=own)
     assert result.exit_code == 4
@@ -342,6 +344,7 @@ def test_backfill_skips_what_is_finished(own: Path) -> None:
     assert "1 unchanged" in result.stdout
 
 
+@pytest.mark.slow
 def test_breaches_of_batches_add_up(own: Path) -> None:
     result = evenrank("backfill", "--from", DAYS[0], "--to", DAYS[-1], "--json", config=own)
     document = last_line(result)
@@ -362,6 +365,7 @@ def test_a_run_and_a_backfill_show_how_whole_batches_went(own: Path) -> None:
         assert line.rstrip().endswith("✕ breach")
 
 
+@pytest.mark.slow
 def test_backfill_of_days_without_any_data_ends_with_4(own: Path) -> None:
     result = evenrank("backfill", "--from", "2026-03-01", "--to", "2026-03-03", config=own)
     assert result.exit_code == 4
@@ -402,6 +406,7 @@ def test_quiet_says_nothing_about_files(log: Path, tmp_path: Path) -> None:
         assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_quiet_says_what_went_wrong(own: Path) -> None:
     result = evenrank("run", "--batch", "2026-02-01", "--quiet", config=own)
     assert (result.exit_code, result.stdout) == (4, "")
@@ -570,6 +575,7 @@ def test_score_prints_a_table_or_a_document(log: Path) -> None:
     assert f"EXP.MinMaxRatio {score['value']:.3g}" in text
 
 
+@pytest.mark.slow
 def test_score_finds_the_attributes(log: Path, tmp_path: Path) -> None:
     found = last_line(evenrank("score", log, "--metric", "EXP", "--json"))
     assert {each["attribute"] for each in found["scores"]} == {"gender", "device"}

@@ -162,6 +162,7 @@ def test_several_batches_end_with_the_gravest_code(own: Path) -> None:
 # -- batches without data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "code"), [((), 4), (("--require-data",), 1)], ids=str)
 def test_a_batch_without_data_is_never_a_green_night(
     own: Path, with_page: None, more: tuple[str, ...], code: int
@@ -262,6 +263,7 @@ def test_a_summary_is_small_whatever_names_are_like(own: Path) -> None:
     assert (own.parent / "summary.json").stat().st_size < 2000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "batch"),
     some(
@@ -323,6 +325,7 @@ def test_the_summary_of_a_backfill(own: Path) -> None:
     assert len(said["batches"][0]["worst"]) > 0
 
 
+@pytest.mark.slow
 def test_the_environment_may_name_the_summary(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = own.parent / "said.json"
     monkeypatch.setenv("EVENRANK_SUMMARY", str(path))
@@ -425,6 +428,7 @@ def test_an_error_is_one_line_too(own: Path) -> None:
     assert "unknown setting" in json.loads(line.partition("message=")[2])
 
 
+@pytest.mark.slow
 def test_a_refused_batch_is_one_line(own: Path) -> None:
     result = evenrank("run", *batches(REFUSED), "--log", "-c", own)
     first, last = result.stderr.splitlines()
@@ -495,6 +499,7 @@ def test_all_that_names_no_batch_is_told(tmp_path: Path) -> None:
     assert "2026-01-01" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_moment_on_the_command_line(own: Path) -> None:
     words = batches(f"{SECOND}T00:00:00+00:00", SECOND)
     _, said = summarised(own, "run", *words)

@@ -191,6 +191,7 @@ def test_what_cannot_be_computed_is_counted_with_its_reason(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.slow
 def test_what_differs_most_comes_first_and_what_has_no_value_last(tmp_path: Path) -> None:
     a = [shown(name, "abcd") for name in "npqr"]
     b = [shown("n", "xyz"), shown("p", "abcd"), shown("q", "dcba"), shown("r", "bacd")]

@@ -164,6 +164,7 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     )
 
 
+@pytest.mark.slow
 def test_parts_add_up_for_every_score_that_can_be_split(rich: Settings) -> None:
     known = manifest(rich)
     sides = tuple(stored(rich, batch, known) for batch in (A, B))
@@ -237,6 +238,7 @@ def renamed(rows: Rows, times: dict[str, int]) -> Rows:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", some(["device", "query"], few=1))
 def test_other_frequencies_of_the_same_lists_are_mix(tmp_path: Path, way: str) -> None:
     rows = drawn_with_groups(3, 20)
@@ -249,6 +251,7 @@ def test_other_frequencies_of_the_same_lists_are_mix(tmp_path: Path, way: str) -
     assert all(each.treatment == pytest.approx(0, abs=1e-15) for each in found.parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", some(["device", "query"], few=1))
 def test_other_orders_of_the_same_queries_are_treatment(tmp_path: Path, way: str) -> None:
     rows = drawn_with_groups(3, 20)
@@ -340,6 +343,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return store(tmp_path_factory.mktemp("small"), *SMALL, metrics=labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["device", "query"])
 @pytest.mark.parametrize("label", some(TOGETHER, few=2))
 def test_beside_logs_put_together(small: Settings, way: str, label: str) -> None:

@@ -144,6 +144,7 @@ def test_a_group_that_is_not_there(tmp_path: Path) -> None:
     assert "2026-01-06: one_group" in found.stderr
 
 
+@pytest.mark.slow
 def test_counts_outlive_the_batch_file(config: Path, tmp_path: Path) -> None:
     settings = load_settings(config)
     path, away = store_of(settings).batch(DAYS[0]), tmp_path / "away"

@@ -86,6 +86,7 @@ def keyed(rows: Rows, *key: str) -> dict[Any, Row]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(list(LOGS), few=3))
 def test_tables_against_plain_python(name: str, tmp_path: Path) -> None:
     rows = ragged(**LOGS[name])
@@ -112,6 +113,7 @@ def test_tables_against_plain_python(name: str, tmp_path: Path) -> None:
             assert value == pytest.approx(numbers[statistic], rel=1e-12, abs=1e-12), (at, statistic)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(list(LOGS), few=3))
 def test_buckets_add_up(name: str, tmp_path: Path) -> None:
     tables = count_tables(tmp_path, ragged(**LOGS[name]), **settings_of(name))
@@ -134,6 +136,7 @@ def test_buckets_add_up(name: str, tmp_path: Path) -> None:
             assert row["buckets"] == sorted(set(row["buckets"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(list(LOGS), few=2))
 def test_counters_and_statements_agree(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -147,6 +150,7 @@ def test_counters_and_statements_agree(
     assert count_tables(tmp_path / "statements", rows, **settings_of(name)) == counters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk_rows", some([333, 50, 1], few=1))
 @pytest.mark.parametrize("name", some(["graded", "queries repeat"], few=1))
 def test_chunks_do_not_matter(

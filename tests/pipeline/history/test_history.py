@@ -70,6 +70,7 @@ def everything(settings: Settings) -> dict[str, Rows]:
 # -- what a row says
 
 
+@pytest.mark.slow
 def test_there_is_one_current_row_per_key(settings: Settings) -> None:
     deliver(settings.folder, random_lists(2))
     run_batch(settings, DAY)
@@ -127,6 +128,7 @@ def result(settings: Settings, where: str = "true") -> str:
     return str(row["result_hash"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "said", some([{"threads": 2}, {"memory_limit": "300MB"}, {"schedule": {"hour": 5}}], few=1)
 )
@@ -143,6 +145,7 @@ def test_equal_numbers_have_an_equal_digest(
     assert result(other) == result(settings)
 
 
+@pytest.mark.slow
 def test_the_digest_is_not_of_the_day(settings: Settings) -> None:
     deliver(settings.folder, random_lists(1), batch="2026-01-06")
     run_batch(settings, "2026-01-06")
@@ -230,6 +233,7 @@ def test_counts_of_the_history_are_those_of_the_batch(settings: Settings) -> Non
 # -- again
 
 
+@pytest.mark.slow
 def test_the_same_input_changes_nothing(settings: Settings) -> None:
     before = everything(settings)
     stamp = store_of(settings).history.stat().st_mtime_ns
@@ -256,6 +260,7 @@ def test_settings_that_no_number_depends_on_change_nothing(
     assert run_batch(changed(settings, **said), DAY).status == "unchanged"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "said",
     some(
@@ -277,6 +282,7 @@ def test_other_settings_make_a_new_revision(settings: Settings, said: dict[str, 
     assert run_batch(other, DAY).status == "unchanged"
 
 
+@pytest.mark.slow
 def test_what_is_no_longer_computed_is_no_longer_current(settings: Settings) -> None:
     run_batch(changed(settings, metrics=["EXP"], slices=[]), DAY)
     assert {(key[0], key[3]) for key in scores(settings)} == {("all", "EXP")}
@@ -284,6 +290,7 @@ def test_what_is_no_longer_computed_is_no_longer_current(settings: Settings) -> 
     assert rows == [{"slice": "all"}]
 
 
+@pytest.mark.slow
 def test_other_code_makes_a_new_revision(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,6 +332,7 @@ def test_other_batches_are_left_alone(settings: Settings) -> None:
     assert [tuple(row.values()) for row in rows] == [(DAY, 1), (other, 2)]
 
 
+@pytest.mark.slow
 def test_scores_from_stored_counts_equal_a_fresh_run(settings: Settings, tmp_path: Path) -> None:
     said = {"metrics": ["AWRF(p=0.3)", "ERBP(decay=0.01)@4", "EXP@2", "NDKL"]}
     path = settings.folder / "logs" / DAY / "part.csv"
@@ -363,6 +371,7 @@ def test_a_day_without_files_has_a_row(tmp_path: Path) -> None:
     assert in_history(settings, "FROM fairness_history") == []
 
 
+@pytest.mark.slow
 def test_a_day_that_arrives_late_is_run(tmp_path: Path) -> None:
     settings = audit(tmp_path, metrics=["EXP"])
     run_batch(settings, DAY)
@@ -373,6 +382,7 @@ def test_a_day_that_arrives_late_is_run(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_logs_that_are_gone_leave_the_scores_alone(settings: Settings) -> None:
     before = everything(settings)
     (settings.folder / "logs" / DAY / "part.csv").unlink()
@@ -433,6 +443,7 @@ def test_an_error_of_duckdb_while_merging_leaves_the_old_rows(
     assert everything(settings) == before
 
 
+@pytest.mark.slow
 def test_a_commit_that_stores_nothing_is_noticed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -490,6 +501,7 @@ def test_steps_one_by_one_give_the_same_as_a_run(settings: Settings, tmp_path: P
 # -- verdicts
 
 
+@pytest.mark.slow
 def test_statuses(tmp_path: Path) -> None:
     settings = audit(
         tmp_path,
@@ -540,6 +552,7 @@ def storage_version(path: Path) -> str:
     return str(rows[0][0])
 
 
+@pytest.mark.slow
 def test_files_can_be_read_by_older_versions(settings: Settings) -> None:
     deliver(settings.folder, ranking("a", "FM", device="m", relevance=7), batch="bad")
     run_batch(settings, "bad")
@@ -549,6 +562,7 @@ def test_files_can_be_read_by_older_versions(settings: Settings) -> None:
         assert storage_version(path).startswith("v1.4"), path.name
 
 
+@pytest.mark.slow
 def test_nothing_waits_in_a_write_ahead_log(settings: Settings) -> None:
     run_batch(settings, DAY, force=True)
     left = [path.name for path in store_of(settings).root.rglob("*") if path.is_file()]

@@ -48,6 +48,7 @@ def fine(settings: Settings) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_the_copy_holds_what_the_store_holds(settings: Settings, store: Store) -> None:
     before = every_byte(store.root)
     made = backup(settings, settings.folder / "new" / "copy")

@@ -179,6 +179,7 @@ def test_without_a_whole_ledger_a_new_one_begins(
     )
 
 
+@pytest.mark.slow
 def test_from_files_alone(settings: Settings, store: Store, held: dict[str, Any]) -> None:
     store.ledger.unlink()
     store.history.unlink()
@@ -258,6 +259,7 @@ def test_interrupted_without_a_history_none_is_begun(
     assert fine(settings)
 
 
+@pytest.mark.slow
 def test_a_leftover_of_an_interrupted_one_is_no_obstacle(settings: Settings, store: Store) -> None:
     (store.root / "history.rebuilt.duckdb").write_bytes(b"torn" * 5000)
     assert again(settings).batches == DAYS
@@ -275,6 +277,7 @@ def test_runs_go_on_afterwards(settings: Settings, store: Store) -> None:
     assert fine(settings)
 
 
+@pytest.mark.slow
 def test_a_store_in_use_is_left_alone(settings: Settings, store: Store) -> None:
     before = store.ledger.read_bytes()
     with duckdb.connect(str(store.history)), pytest.raises(StoreBusy):

@@ -58,6 +58,7 @@ def test_settings_of_then_are_used(settings: Settings) -> None:
     assert again(other) == Recomputed(DAY, same=True, from_rows=True)
 
 
+@pytest.mark.slow
 def test_without_rows_counts_are_what_is_left(settings: Settings, store: Store) -> None:
     path, bare = store.batch(DAY), store.root / "batches" / "bare.duckdb"
     assert stripped(settings, path, bare)
@@ -69,6 +70,7 @@ def test_without_rows_counts_are_what_is_left(settings: Settings, store: Store) 
     assert any("EXP" in text and " then, " in text for text in found.differences)
 
 
+@pytest.mark.slow
 def test_scores_that_were_changed_are_named(settings: Settings, store: Store) -> None:
     where = "slice = 'all' AND metric = 'EXP' AND aggregation = 'MinMaxRatio'"
     path = store.batch(DAY)
@@ -81,12 +83,14 @@ def test_scores_that_were_changed_are_named(settings: Settings, store: Store) ->
     )
 
 
+@pytest.mark.slow
 def test_a_score_of_one_bit_less_is_named(settings: Settings, store: Store) -> None:
     where = "slice = 'all' AND metric = 'EXP' AND aggregation = 'MinMaxRatio'"
     change(store.batch(DAY), f"UPDATE fairness_history SET value = value + 2e-16 WHERE {where}")
     assert len(again(settings).differences) == 1
 
 
+@pytest.mark.slow
 def test_many_differences_are_counted(settings: Settings, store: Store) -> None:
     change(store.batch(DAY), "UPDATE fairness_history SET queries = queries + 1")
     told = again(settings).differences
@@ -110,6 +114,7 @@ def test_counts_and_rows_that_were_changed_are_named(settings: Settings, store: 
     assert all(text.endswith("was not there then") for text in again(settings).differences)
 
 
+@pytest.mark.slow
 def test_a_changed_file_whose_digest_was_noted_is_still_found(
     settings: Settings, store: Store
 ) -> None:
@@ -122,6 +127,7 @@ def test_a_changed_file_whose_digest_was_noted_is_still_found(
     assert not again(settings).same
 
 
+@pytest.mark.slow
 def test_other_code_is_named_only_where_numbers_differ(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +140,7 @@ def test_other_code_is_named_only_where_numbers_differ(
     assert said.endswith(" then, 9.9.9+abcdef01 now")
 
 
+@pytest.mark.slow
 def test_settings_that_were_not_kept_are_named(settings: Settings, store: Store) -> None:
     change(store.batch(DAY), "UPDATE batch_info SET settings = NULL")
     assert again(settings).same

@@ -31,6 +31,7 @@ def problems(settings: Settings) -> str:
     return "\n".join(verify(settings).problems)
 
 
+@pytest.mark.slow
 def test_a_good_store_is_read_and_left_alone(settings: Settings, store: Store) -> None:
     before = every_byte(store.root)
     found = verify(settings)
@@ -116,6 +117,7 @@ TABLES = (FAIRNESS_HISTORY, GROUP_HISTORY, *COUNTS_OF_HISTORY)
 ONE = "WHERE rowid = (SELECT min(rowid) FROM {0})"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [f"DELETE FROM {{0}} {ONE}", f"INSERT INTO {{0}} FROM {{0}} {ONE}"],
@@ -254,6 +256,7 @@ HARM: dict[str, tuple[Callable[[Store], object], tuple[str, ...]]] = {
 """What happens to files, and what must be said of it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(list(HARM), few=6))
 def test_harm_to_files_is_named(settings: Settings, store: Store, name: str) -> None:
     harm, said = HARM[name]
@@ -289,6 +292,7 @@ def test_an_older_history_and_a_newer_one_are_named(
     assert "ledger.jsonl was cut or replaced: the history is at its line 3" in problems(settings)
 
 
+@pytest.mark.slow
 def test_an_entry_forged_at_the_end_is_named(settings: Settings, store: Store) -> None:
     ledger = Ledger(store.ledger)
     end = ledger.end()

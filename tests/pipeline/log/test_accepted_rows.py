@@ -98,6 +98,7 @@ def all_suspect(survey: Callable[[Reading], None]) -> Callable[[Reading], None]:
     return suspicious
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", some(range(6), few=1))
 @pytest.mark.parametrize(
     "said",
@@ -241,6 +242,7 @@ def test_rows_of_many_files_are_found_where_they_stand(tmp_path: Path) -> None:
     assert found.lists == 3
 
 
+@pytest.mark.slow
 def test_a_file_that_breaks_off_is_named_among_others(tmp_path: Path) -> None:
     settings = audit(tmp_path)
     folder = tmp_path / "logs" / DAY

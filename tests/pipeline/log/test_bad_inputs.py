@@ -122,6 +122,7 @@ def test_command_that_checks(good: tuple[Settings, list[dict[str, Any]]], case: 
     assert_nothing_is_quoted(result.output)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_page")
 @each_of(REFUSED[::3], few=3)
 def test_command_that_runs(good: tuple[Settings, list[dict[str, Any]]], case: Case) -> None:

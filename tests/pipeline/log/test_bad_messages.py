@@ -107,6 +107,7 @@ def test_ids_and_names_are_never_numbers(
     assert any(each in repr(found) for each in ([values] if isinstance(values, str) else values))
 
 
+@pytest.mark.slow
 def test_commands_show_values_when_asked(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_bytes(as_csv([*GOOD, *SPOILT]))

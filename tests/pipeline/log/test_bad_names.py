@@ -186,6 +186,7 @@ def test_dagster_keeps_no_pickle(audited: tuple[Settings, list[dg.DagsterEvent]]
         assert {output.io_manager_key for output in keys} == {"io_manager"}
 
 
+@pytest.mark.slow
 def test_an_io_manager_that_passes_nothing_on() -> None:
     manager = NothingPassed()
     manager.handle_output(dg.build_output_context(), None)
@@ -314,6 +315,7 @@ def test_the_session_reaches_nothing_else(locked: Any, statement: str) -> None:
 # -- nothing runs
 
 
+@pytest.mark.slow
 def test_nothing_is_unpickled_or_evaluated() -> None:
     modules = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}
     calls = {"eval", "exec", "compile", "__import__", "system", "popen", "unsafe_load", "full_load"}

@@ -124,6 +124,7 @@ def test_manifest_counts_what_was_dropped(broken_day: Settings) -> None:
     assert (row["rows_read"], row["rows_accepted"], row["rows_rejected"]) == (size + 10, size, 10)
 
 
+@pytest.mark.slow
 def test_rest_of_the_day_scores_as_if_the_broken_lists_had_never_been(
     broken_day: Settings, tmp_path: Path
 ) -> None:
@@ -365,6 +366,7 @@ def test_a_batch_without_any_good_list_is_refused(tmp_path: Path) -> None:
         checked(tmp_path, ranking("a", "FM", rank=[1, 3]), rejects=rejects)
 
 
+@pytest.mark.slow
 def test_a_refused_batch_keeps_its_last_good_result(tmp_path: Path) -> None:
     settings = audit(tmp_path, metrics=["EXP", "NDKL"])
     deliver(tmp_path, random_lists(1))
@@ -392,6 +394,7 @@ def test_a_refused_batch_keeps_its_last_good_result(tmp_path: Path) -> None:
     assert list((store_of(settings).root / "staged").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_mended_logs_replace_the_refused_ones(tmp_path: Path) -> None:
     settings = audit(tmp_path, metrics=["EXP"])
     deliver(tmp_path, one_bad("rank", "x"))
@@ -407,6 +410,7 @@ def test_mended_logs_replace_the_refused_ones(tmp_path: Path) -> None:
 # -- relevance and clicks
 
 
+@pytest.mark.slow
 def test_graded_relevance_costs_erbr_alone(tmp_path: Path) -> None:
     settings = audit(tmp_path)
     rows = random_lists(5)
@@ -443,6 +447,7 @@ def test_missing_relevance_and_clicks(tmp_path: Path, choice: str, value: float 
     ]
 
 
+@pytest.mark.slow
 def test_missing_relevance_leaves_only_what_needs_none(tmp_path: Path) -> None:
     rows = random_lists(5)
     rows[0]["relevance"] = None
@@ -457,6 +462,7 @@ def test_missing_relevance_leaves_only_what_needs_none(tmp_path: Path) -> None:
     assert reasons == {"relevance_missing", f"relevance_missing: {rows[0]['gender']}"}
 
 
+@pytest.mark.slow
 def test_missing_relevance_as_zero_equals_zeros_in_the_log(tmp_path: Path) -> None:
     rows = random_lists(5)
     rows[0]["relevance"] = None
@@ -470,6 +476,7 @@ def test_missing_relevance_as_zero_equals_zeros_in_the_log(tmp_path: Path) -> No
     assert scores(settings) == scores(other)
 
 
+@pytest.mark.slow
 def test_a_log_needs_neither_relevance_nor_clicks(tmp_path: Path) -> None:
     rows = [
         {name: row[name] for name in ("list_id", "item_id", "rank", "gender")} for row in good()
@@ -573,6 +580,7 @@ def test_a_group_of_one_batch_alone_is_remarked_on(tmp_path: Path) -> None:
     assert note == "gender: a group that no other batch has"
 
 
+@pytest.mark.slow
 def test_unknown_group_takes_part_only_where_asked(tmp_path: Path) -> None:
     rows = ranking("a", ["F", "M", "", "F", "M", ""])
     found = []
@@ -638,6 +646,7 @@ def test_gaps(tmp_path: Path, gaps: str, expected: list[tuple[Any, ...]]) -> Non
     assert accepted(settings) == expected
 
 
+@pytest.mark.slow
 def test_kept_gaps_weigh_at_the_logged_rank(tmp_path: Path) -> None:
     settings = audit(tmp_path, ranks={"gaps": "keep"}, metrics=["EXP", "ARP"])
     deliver(tmp_path, ranking("a", "FM", rank=[1, 3]))
@@ -692,6 +701,7 @@ def test_a_rank_counts_more_than_a_score(tmp_path: Path) -> None:
 # -- columns with other names
 
 
+@pytest.mark.slow
 def test_columns_are_mapped(tmp_path: Path) -> None:
     names = {
         "list_id": "request",
@@ -785,6 +795,7 @@ def test_an_attribute_in_neither_table_is_missed(tmp_path: Path) -> None:
     assert "no column 'gender'" in outcome.message
 
 
+@pytest.mark.slow
 def test_attributes_of_both_tables_cross(tmp_path: Path) -> None:
     items = [
         {"item_id": item, "region": region}
@@ -816,6 +827,7 @@ def test_attributes_of_both_tables_cross(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_an_item_table_per_day(tmp_path: Path) -> None:
     settings = audit(tmp_path, items="items-{batch}.csv", metrics=["EXP"])
     for batch, gender in (("d1", "F"), ("d2", "M")):
@@ -913,6 +925,7 @@ def test_column_names_are_only_names(tmp_path: Path) -> None:
                     assert found[*part, told, key[3], key[4]] == value
 
 
+@pytest.mark.slow
 def test_values_are_only_values(tmp_path: Path) -> None:
     settings = audit(tmp_path, slices=["device"], metrics=["EXP", "NDKL"])
     rows = lists(

@@ -463,6 +463,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     assert "pipe.csv: not a regular file" in outcome.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["first run", "second run"])
 def test_a_file_that_cannot_be_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str

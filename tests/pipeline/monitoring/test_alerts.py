@@ -121,6 +121,7 @@ def test_the_better_side_is_no_shift(tmp_path: Path) -> None:
     assert alerts_of(settings) == []
 
 
+@pytest.mark.slow
 def test_another_group_losing_is_an_alert(tmp_path: Path) -> None:
     settings = small_audit(tmp_path, thresholds={})
     fill(settings, 12)
@@ -172,6 +173,7 @@ def test_a_text_wants_nothing_that_the_score_has(settings: Settings) -> None:
     assert head.endswith("0.5, beyond its threshold; F is worst off.")
 
 
+@pytest.mark.slow
 def test_queries_of_alerts_run_on_the_copy(settings: Settings) -> None:
     odd = score(0.4, slice="device", slice_value="it's", rows=500)
     put(settings, NIGHTS[24], [score(0.9), odd], rows=100)
@@ -192,6 +194,7 @@ def test_queries_of_alerts_run_on_the_copy(settings: Settings) -> None:
 # -- what people do
 
 
+@pytest.mark.slow
 def test_an_acknowledged_incident_is_no_baseline(settings: Settings) -> None:
     def baselines() -> dict[str, int]:
         rows = in_history(settings, "SELECT batch, baseline, spread FROM trends")
@@ -212,6 +215,7 @@ def test_an_acknowledged_incident_is_no_baseline(settings: Settings) -> None:
     assert one(settings, "breach")["acknowledged_at"] is None
 
 
+@pytest.mark.slow
 def test_acknowledgements_survive_running_again(settings: Settings) -> None:
     name = one(settings, "breach")["alert"]
     act(settings, [name], "ack", who="eve")
@@ -223,6 +227,7 @@ def test_acknowledgements_survive_running_again(settings: Settings) -> None:
     assert not assess(settings, NIGHTS[:24]).changed
 
 
+@pytest.mark.slow
 def test_an_alert_that_people_know_is_withdrawn_not_lost(settings: Settings) -> None:
     name = one(settings, "breach")["alert"]
     act(settings, [name], "ack", who="eve")
@@ -243,6 +248,7 @@ def test_an_alert_that_nobody_knows_goes_without_a_trace(settings: Settings) -> 
     assert [row for row in alerts(settings, every=True) if row["kind"] == "breach"] == []
 
 
+@pytest.mark.slow
 def test_a_snoozed_alert_is_back_later(settings: Settings) -> None:
     put(settings, NIGHTS[24], [score(0.5)])
     assess(settings)

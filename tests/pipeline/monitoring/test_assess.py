@@ -87,6 +87,7 @@ def at_once(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(number(3, few=1)))
 def test_the_order_of_merging_does_not_matter(at_once: Settings, tmp_path: Path, seed: int) -> None:
     shuffled = random.Random(seed).sample(SOME, len(SOME))
@@ -97,6 +98,7 @@ def test_the_order_of_merging_does_not_matter(at_once: Settings, tmp_path: Path,
     assert assessments(other) == assessments(at_once)
 
 
+@pytest.mark.slow
 def test_night_by_night_is_all_at_once(at_once: Settings, tmp_path: Path) -> None:
     other = small_audit(tmp_path / "other")
     for batch in SOME:
@@ -105,6 +107,7 @@ def test_night_by_night_is_all_at_once(at_once: Settings, tmp_path: Path) -> Non
     assert assessments(other) == assessments(at_once)
 
 
+@pytest.mark.slow
 def test_assessing_again_writes_nothing(settings: Settings) -> None:
     path = store_of(settings).history
     before, stamp = assessments(settings), path.stat().st_mtime_ns
@@ -116,6 +119,7 @@ def test_assessing_again_writes_nothing(settings: Settings) -> None:
     assert path.stat().st_mtime_ns == stamp
 
 
+@pytest.mark.slow
 def test_the_same_values_again_change_nothing(settings: Settings) -> None:
     before = assessments(settings)
     night(settings, FEW[7])
@@ -225,6 +229,7 @@ def test_gated_batches_are_no_baseline(settings: Settings) -> None:
 # -- gaps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["no_data", "refused"])
 def test_a_gap_neither_opens_nor_resolves(settings: Settings, status: str) -> None:
     night(settings, NIGHTS[16], 0.5)
@@ -254,6 +259,7 @@ def test_what_cannot_be_told_resolves_nothing(settings: Settings, row: dict[str,
 # -- runs
 
 
+@pytest.mark.slow
 def test_a_run_assesses_what_it_merged(tmp_path: Path) -> None:
     settings = audit(tmp_path, metrics=["EXP"])
     deliver(tmp_path, random_lists(1))
@@ -288,6 +294,7 @@ def test_a_backfill_assesses_once(tmp_path: Path) -> None:
     assert not due(settings)
 
 
+@pytest.mark.slow
 def test_merging_makes_a_batch_due(tmp_path: Path) -> None:
     settings = audit(tmp_path, metrics=["EXP"])
     deliver(tmp_path, random_lists(1))

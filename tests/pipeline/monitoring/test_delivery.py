@@ -58,6 +58,7 @@ def settings(tmp_path: Path) -> Settings:
     return found
 
 
+@pytest.mark.slow
 def test_a_new_alert_is_told_once(settings: Settings) -> None:
     assess(settings, [NEWEST], notify="newest")
     assert deliver(settings) == 1
@@ -72,6 +73,7 @@ def test_a_new_alert_is_told_once(settings: Settings) -> None:
     assert len(told(settings.folder)) == 1
 
 
+@pytest.mark.slow
 def test_running_a_past_batch_again_tells_nothing(settings: Settings) -> None:
     assess(settings, [NEWEST], notify="newest")
     deliver(settings)
@@ -83,6 +85,7 @@ def test_running_a_past_batch_again_tells_nothing(settings: Settings) -> None:
     assert len(told(settings.folder)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [[], [NIGHTS[11]]])
 def test_what_another_batch_opened_is_never_told(settings: Settings, batches: list[str]) -> None:
     assess(settings, batches, notify="newest")
@@ -90,6 +93,7 @@ def test_what_another_batch_opened_is_never_told(settings: Settings, batches: li
     assert [row["silent"] for row in alerts(settings)] == [True]
 
 
+@pytest.mark.slow
 def test_a_backfill_tells_when_asked(settings: Settings) -> None:
     put(settings, NIGHTS[6], [score(0.5)])
     put(settings, NIGHTS[7], [score(None)])
@@ -105,6 +109,7 @@ def test_nobody_to_tell_then_is_nobody_to_tell_later(settings: Settings) -> None
     assert deliver(settings) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["ack", "snooze"])
 def test_what_somebody_has_seen_to_is_not_told(settings: Settings, action: str) -> None:
     assess(settings, [NEWEST], notify="newest")
@@ -114,6 +119,7 @@ def test_what_somebody_has_seen_to_is_not_told(settings: Settings, action: str) 
     assert deliver(settings) == 0
 
 
+@pytest.mark.slow
 def test_a_failure_is_a_warning_and_is_tried_again(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -131,6 +137,7 @@ def test_a_failure_is_a_warning_and_is_tried_again(
     assert told(settings.folder)[0]["state"] == "resolved"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "why"),
     [
@@ -175,6 +182,7 @@ def server() -> Iterator[Any]:
     found.server_close()
 
 
+@pytest.mark.slow
 def test_a_webhook_gets_json(
     settings: Settings, server: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -208,6 +216,7 @@ def test_of_runs_in_dagster_only_those_of_a_schedule_tell(
     assert by_schedule(dg.DagsterRun("audit", tags=tags)) == tells
 
 
+@pytest.mark.slow
 def test_the_check_on_the_history_lists_what_was_seen(settings: Settings) -> None:
     assess(settings, [NEWEST])
     found = finding(NEWEST, alerts(settings, batches=[NEWEST]))

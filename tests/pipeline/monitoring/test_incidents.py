@@ -119,6 +119,7 @@ def test_scores_that_shift_together_are_one_alert(settings: Settings) -> None:
     assert "The same in device mobile." in lines
 
 
+@pytest.mark.slow
 def test_a_shift_goes_on_until_all_its_scores_are_fine(settings: Settings) -> None:
     night(settings, BAD + 1, 0.9)
     assess(settings)
@@ -138,6 +139,7 @@ def test_a_breach_tells_how_much_moved_with_it(settings: Settings) -> None:
     assert all("With it, 7 of 7 followed scores of gender shifted." in row["text"] for row in rows)
 
 
+@pytest.mark.slow
 def test_incidents_night_by_night_are_those_at_once(settings: Settings, tmp_path: Path) -> None:
     other = small_audit(
         tmp_path / "other", metrics=list(METRICS), thresholds={}, trends={"window": 14}

@@ -73,6 +73,7 @@ def test_the_hash_is_that_of_the_standard(key: bytes, text: str, digest: str) ->
     assert keyed_hash(key, text) == digest
 
 
+@pytest.mark.slow
 def test_stored_ids_are_hashes_of_the_delivered_ones(tmp_path: Path) -> None:
     rows = people()
     deliver(tmp_path, rows)
@@ -87,6 +88,7 @@ def test_stored_ids_are_hashes_of_the_delivered_ones(tmp_path: Path) -> None:
     assert {row["item_id"] for row in items} <= {hashed(str(row["item_id"])) for row in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", IDS)
 def test_one_column_alone_may_be_hashed(tmp_path: Path, column: str) -> None:
     rows = people(6)
@@ -102,6 +104,7 @@ def test_one_column_alone_may_be_hashed(tmp_path: Path, column: str) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["list_id", "query_id"])
 def test_a_list_that_stands_for_its_query_is_hashed_there_too(tmp_path: Path, column: str) -> None:
     deliver(tmp_path, random_lists(1, 5))
@@ -142,6 +145,7 @@ def test_no_raw_id_reaches_a_file_of_the_store(tmp_path: Path) -> None:
             assert not [text for text in texts(path) if "example.org" in text], path
 
 
+@pytest.mark.slow
 def test_rejected_rows_say_hashes_of_ids(tmp_path: Path) -> None:
     rows = people(8)
     rows[1]["item_id"] = rows[0]["item_id"]
@@ -157,6 +161,7 @@ def test_rejected_rows_say_hashes_of_ids(tmp_path: Path) -> None:
     assert not [row for row in found if row["value"] == hashed(" ")]
 
 
+@pytest.mark.slow
 def test_numbers_do_not_depend_on_what_ids_are_called() -> None:
     draw = random.Random(5)
     rows = [
@@ -191,6 +196,7 @@ def test_numbers_do_not_depend_on_what_ids_are_called() -> None:
     pd.testing.assert_frame_equal(plain, secret, check_exact=True)
 
 
+@pytest.mark.slow
 def test_evidence_moves_no_score(tmp_path: Path) -> None:
     found = []
     for name, columns in (("plain", []), ("secret", IDS)):
@@ -236,6 +242,7 @@ def test_a_key_has_no_space_around_it(tmp_path: Path, monkeypatch: pytest.Monkey
     assert settings.rows_hash == before
 
 
+@pytest.mark.slow
 def test_another_key_or_column_makes_batches_due(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +265,7 @@ def test_without_hashes_no_key_is_asked_for(
     assert audit(tmp_path).rows_hash == with_key
 
 
+@pytest.mark.slow
 def test_the_key_stands_in_no_file_and_no_digest(tmp_path: Path) -> None:
     deliver(tmp_path, people(4))
     settings = private(tmp_path)

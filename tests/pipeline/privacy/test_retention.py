@@ -68,6 +68,7 @@ def test_rows_go_and_everything_else_stays(settings: Settings, tmp_path: Path) -
     assert read(to, "SELECT count(*) AS rows FROM ranking_log") == [{"rows": 0}]
 
 
+@pytest.mark.slow
 def test_rows_go_from_files_of_older_versions(settings: Settings, tmp_path: Path) -> None:
     old, to = tmp_path / "old.duckdb", tmp_path / "stripped.duckdb"
     with duckdb.connect(str(old)) as connection:
@@ -92,6 +93,7 @@ def test_counts_without_rows_can_be_scored_again(settings: Settings, tmp_path: P
     assert scored.scores > again.scores
 
 
+@pytest.mark.slow
 def test_a_file_without_rows_is_left_alone(settings: Settings, tmp_path: Path) -> None:
     path, to = store_of(settings).batch(DAY), tmp_path / "stripped.duckdb"
     assert stripped(settings, path, to)
@@ -111,6 +113,7 @@ def test_refused_rows_go_too(tmp_path: Path) -> None:
     assert read(to, "FROM rule_counts") == read(path, "FROM rule_counts")
 
 
+@pytest.mark.slow
 def test_what_lies_in_the_way_is_replaced(settings: Settings, tmp_path: Path) -> None:
     to = tmp_path / "stripped.duckdb"
     to.write_bytes(b"what a run that was killed has left")
@@ -118,6 +121,7 @@ def test_what_lies_in_the_way_is_replaced(settings: Settings, tmp_path: Path) ->
     assert read(to, "SELECT count(*) > 0 AS there FROM rank_counts") == [{"there": True}]
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_an_error_and_makes_none(settings: Settings, tmp_path: Path) -> None:
     path, to = tmp_path / "damaged.duckdb", tmp_path / "stripped.duckdb"
     path.write_bytes(b"no database at all")

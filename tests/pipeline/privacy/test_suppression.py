@@ -177,6 +177,7 @@ def test_notified_is_what_is_told(tmp_path: Path) -> None:
     assert not [name for name in ("phone", "tablet", "watch") if name in text]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_copy_tells_exactly_what_the_rules_say(tmp_path: Path, seed: int) -> None:
     """So that what holds of the rules holds of the copy."""

@@ -144,6 +144,7 @@ def test_every_value_of_a_group_is_on_the_page(small_store: Settings) -> None:
     assert told
 
 
+@pytest.mark.slow
 def test_batches_without_scores_are_there_and_say_why(tmp_path: Path) -> None:
     with opened_copy(none(tmp_path)) as copy:
         told = document(copy)
@@ -155,6 +156,7 @@ def test_batches_without_scores_are_there_and_say_why(tmp_path: Path) -> None:
     assert told.data["series"] == told.data["labels"] == []
 
 
+@pytest.mark.slow
 def test_equal_copies_give_equal_pages(settings: Settings) -> None:
     first = text_of(settings)
     assert text_of(settings) == first

@@ -334,6 +334,7 @@ def test_where_the_top_is_bad_the_other_group_loses(tmp_path: Path) -> None:
     assert losers["M"] > 0
 
 
+@pytest.mark.slow
 def test_intersections_have_worst_lists(tmp_path: Path) -> None:
     settings = audit(tmp_path, attributes=["gender", "age", ["gender", "age"]], metrics=["EXP"])
     deliver(tmp_path, ranking("a", "FMFM", age=["old", "old", "new", None]))
@@ -387,6 +388,7 @@ def test_lists_go_with_the_rows_of_their_batch(settings: Settings) -> None:
 # -- when a copy is renewed
 
 
+@pytest.mark.slow
 def test_a_copy_is_renewed_when_days_or_views_change(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,6 +165,7 @@ def test_mean_of_ndkl(name: str, label: str) -> None:
     assert prefixes_as(lists, label, shares) == pytest.approx(mean / len(lists), abs=1e-10)
 
 
+@pytest.mark.slow
 def test_mean_of_ndkl_in_long_lists() -> None:
     # Beyond the window of counts that are looked at, nothing is left: compare with all of them.
     length, own = 400, 130

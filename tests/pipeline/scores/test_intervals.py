@@ -174,6 +174,7 @@ def log() -> Rows:
     return random_log(5, binary=True)
 
 
+@pytest.mark.slow
 def test_every_list_twice_in_its_query_is_no_news(log: Rows) -> None:
     plain = sure(log)
     twice = sure([*log, *again(log)])
@@ -182,6 +183,7 @@ def test_every_list_twice_in_its_query_is_no_news(log: Rows) -> None:
         assert twice[key] == close(found), key
 
 
+@pytest.mark.slow
 def test_every_query_twice_makes_intervals_narrower(log: Rows) -> None:
     twice = [*log, *({**row, "query_id": f"{row['query_id']} b"} for row in again(log))]
     key = ("all", "all", "group", "EXP", "a")
@@ -189,6 +191,7 @@ def test_every_query_twice_makes_intervals_narrower(log: Rows) -> None:
     assert ratio == pytest.approx(0.5**0.5, rel=0.15)
 
 
+@pytest.mark.slow
 def test_names_of_groups_and_order_of_rows_do_not_matter(log: Rows) -> None:
     names = {"a": "z", "b": "y", "c": "x", None: None}
     renamed = sure([{**row, "group": names[row["group"]]} for row in reversed(log)])
@@ -198,6 +201,7 @@ def test_names_of_groups_and_order_of_rows_do_not_matter(log: Rows) -> None:
         assert renamed[other] == close(found)
 
 
+@pytest.mark.slow
 def test_another_slice_does_not_matter(log: Rows) -> None:
     rest = [row for row in log if row["device"] == "app"]
     whole, part = sure(log), sure(rest)
@@ -207,6 +211,7 @@ def test_another_slice_does_not_matter(log: Rows) -> None:
             assert part[("all", "all", *key[2:])] == close(found)
 
 
+@pytest.mark.slow
 def test_another_seed_draws_other_resamples(log: Rows) -> None:
     first, second = sure(log), sure(log, seed=2)
     key = ("all", "all", "group", "EXP.MinMaxRatio")

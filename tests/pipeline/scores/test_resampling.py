@@ -66,6 +66,7 @@ def near(value: Any) -> Any:
     return pytest.approx(value, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_every_score_is_that_of_the_rows_drawn(batch: tuple[Batch, Rows]) -> None:
     made, rows = batch
     weights = poisson_weights(SEED, RESAMPLES, BUCKETS)

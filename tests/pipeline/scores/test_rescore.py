@@ -113,6 +113,7 @@ def delivered_and_emptied(folder: Path) -> Settings:
     return here
 
 
+@pytest.mark.slow
 def test_counts_by_hand(tmp_path: Path) -> None:
     here = audit(tmp_path, slices=["device"])
     cells = [
@@ -322,6 +323,7 @@ def test_what_was_not_counted_stays_due(tmp_path: Path) -> None:
     assert run_batch(wider, DAY).status == "unchanged"
 
 
+@pytest.mark.slow
 def test_sums_of_other_code_are_not_taken_for_those_of_this(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

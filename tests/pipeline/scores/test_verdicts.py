@@ -224,6 +224,7 @@ def test_a_sure_breach() -> None:
     assert verdicts(served(60, UNFAIR), LOW, {"min": 0.8})[WHOLE] == ("breach", None)
 
 
+@pytest.mark.slow
 def test_too_little_for_a_breach() -> None:
     rows = served(20, UNFAIR)
     assert verdicts(rows, LOW, {"min": 0.8})[WHOLE] == ("insufficient", "few_queries: a")
@@ -235,6 +236,7 @@ def test_too_little_for_a_breach() -> None:
     assert verdicts(one, LOW, {"min": 0.8})[WHOLE] == ("insufficient", "few_queries: a")
 
 
+@pytest.mark.slow
 def test_a_difference_that_may_be_none() -> None:
     rows = served(60, MIXED)
     found = verdicts(rows, LOW, {"min": 0.999}, {"noise_draws": 0})
@@ -273,6 +275,7 @@ def test_a_group_of_the_catalogue_that_is_never_shown_can_still_breach() -> None
     assert (shown["status"], shown["status_reason"]) == ("breach", None)
 
 
+@pytest.mark.slow
 def test_a_group_that_is_kept_off_the_top() -> None:
     label = "Skew@3.MinSkew"
     assert verdicts(served(60, ("aaabbb",)), label, {"min": -1})[WHOLE] == ("breach", None)
@@ -299,6 +302,7 @@ def test_an_undefined_ratio_in_many_resamples() -> None:
     assert verdicts(rows, label, {"min": 0.9}, minima)[WHOLE] == ("insufficient", "no_interval")
 
 
+@pytest.mark.slow
 def test_a_score_that_is_unfair_in_any_order() -> None:
     # A group with a fifth of the rows has a fifth of the weight, wherever it stands.
     orders = tuple("".join("b" if at == place else "a" for at in range(5)) for place in range(5))
@@ -310,6 +314,7 @@ def test_a_score_that_is_unfair_in_any_order() -> None:
     assert found == {"ERBE": ("breach", None), "ERBP": ("ok", None)}
 
 
+@pytest.mark.slow
 def test_a_small_group_far_down_long_lists_may_be_there_by_chance() -> None:
     """A random order keeps 3 of 1,000 rows off the top 10 of 34 lists with probability 0.36."""
     found = {}

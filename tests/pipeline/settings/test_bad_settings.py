@@ -66,6 +66,7 @@ REFUSED: list[tuple[str, str | bytes, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "data", "words"), REFUSED, ids=[name for name, *_ in REFUSED])
 def test_settings_that_are_refused(
     tmp_path: Path, name: str, data: str | bytes, words: str

@@ -69,6 +69,7 @@ def test_jobs_share(tmp_path: Path) -> None:
     assert each.config_hash == settings.config_hash
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spill", [None, "elsewhere/spilled"])
 def test_what_does_not_fit_is_spilled_where_settings_say(tmp_path: Path, spill: str | None) -> None:
     settings = audit(tmp_path, memory_limit="80MB", spill=spill)
@@ -136,6 +137,7 @@ def test_a_batch_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None
     assert list((tmp_path / "store" / "staged").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_manifest_says_what_a_batch_took(tmp_path: Path) -> None:
     settings = audit(tmp_path, metrics=["EXP"])
     deliver(tmp_path, random_lists(1))
@@ -146,6 +148,7 @@ def test_the_manifest_says_what_a_batch_took(tmp_path: Path) -> None:
     assert 2**24 < row["peak_memory"] < 2**40
 
 
+@pytest.mark.slow
 def test_each_step_keeps_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps may run in processes of their own, each with a mark of its own."""
     settings = audit(tmp_path, metrics=["EXP"])
@@ -179,6 +182,7 @@ def test_a_session_is_limited(tmp_path: Path) -> None:
     assert limit == [("256.0 MiB",)]
 
 
+@pytest.mark.slow
 def test_steps_of_an_older_file_are_known(tmp_path: Path) -> None:
     """Batch files from before there were these columns are scored again, and get them."""
     settings = audit(tmp_path, metrics=["EXP"])

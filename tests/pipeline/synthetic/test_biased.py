@@ -273,6 +273,7 @@ FOLLOWED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "order"), some(FOLLOWED, few=2))
 def test_metrics_follow_phi(groups: dict[str, float], order: Any) -> None:
     """Over seeds, EXP.MinMaxRatio rises and NDKL falls from each phi to the next.

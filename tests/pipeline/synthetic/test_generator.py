@@ -137,6 +137,7 @@ def test_an_item_is_judged_alike_whenever_its_query_is_asked(month: GeneratedLog
     assert (rows.groupby(["query_id", "item_id"])["relevance"].nunique() == 1).all()
 
 
+@pytest.mark.slow
 def test_ordinary_days_treat_groups_alike(month: GeneratedLogs) -> None:
     gender = [exposure_ratio(frame(month.out, day), "gender") for day in ordinary_days()]
     region = [exposure_ratio(frame(month.out, day), "region") for day in ordinary_days()]

@@ -128,6 +128,7 @@ def test_a_chart_marks_breaches_releases_and_gaps(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_chart_reads_the_same_without_blocks_and_in_colour(tmp_path: Path) -> None:
     settings = history_of(tmp_path, bad=11)
     out, written = screen("ascii")

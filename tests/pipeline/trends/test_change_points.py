@@ -90,6 +90,7 @@ def test_changes_of_level_are_no_noise() -> None:
     assert [point.index for point in change_points(values)] == [8, 16, 24]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nights", [60, 365])
 def test_quiet_series_rarely_have_any(nights: int) -> None:
     rng = np.random.default_rng(2)
