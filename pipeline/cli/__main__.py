@@ -1,5 +1,9 @@
-"""``python -m pipeline.cli``: the command without its script.  Not here: any command (``main``)."""
+"""``python -m pipeline.cli``: the command without its script.
+
+Not here: anything else.
+"""
 
 from pipeline.cli.main import main
 
-main(prog_name="evenrank")
+if __name__ == "__main__":
+    main(prog_name="evenrank")
