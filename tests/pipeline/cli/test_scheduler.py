@@ -205,6 +205,7 @@ def test_data_that_came_late_is_found(own: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("with_page")
 def test_the_summary_of_a_batch(own: Path) -> None:
     result, said = summarised(own, "run", *batches(NEXT), "--fail-on", "breach")
     assert result.exit_code == 5
