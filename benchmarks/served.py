@@ -23,12 +23,13 @@ from metrics import (
     Replicates,
     asked,
     evaluate,
+    replicated,
 )
 from metrics.fairness.prefixes import SMOOTHED_ZERO, SMOOTHING
 from metrics.weights import exposure_at
 from pipeline.scores.evidence.doubt import interval_ends
 from pipeline.scores.evidence.randomness import poisson_weights
-from pipeline.scores.evidence.resampling import exact_product
+from pipeline.scores.evidence.resampling import effective_queries, exact_product
 from schemas.counts import BUCKETS
 
 Array = Any
@@ -246,6 +247,14 @@ def replicates_of(
     )
 
 
+def effective(log: Served, bucket: Array) -> Array:
+    """On how many queries of equal weight each group rests."""
+    _, place = np.unique(bucket, return_inverse=True)
+    rows = np.zeros((place.max() + 1, len(log.names)))
+    np.add.at(rows, place, log.member.sum(axis=2).T)
+    return effective_queries(rows)
+
+
 @dataclass(frozen=True)
 class Measured:
     """An evaluation, and the ends of the intervals of its scores and of its groups' values."""
@@ -268,10 +277,12 @@ def measured(
     sums = sums_of(log, measures)
     counts = counts_of(log, sums, measures)
     drawn = replicates_of(counts, sums, measures, bucket, resamples, seed)
+    queries = effective(log, bucket)
     found = []
     for measure in measures:
         evaluation = evaluate(measure, counts)
-        ends = interval_ends(evaluation, drawn, log.queries, confidence)
+        made = replicated(evaluation, drawn)
+        ends = interval_ends(evaluation, made, log.queries, confidence, effective=queries)
         found.append(Measured(evaluation, *ends))
     return found
 

@@ -42,6 +42,11 @@ class Asked:
     fields: frozenset[str]
     totals: Mapping[Total, FloatArray | None]
 
+    @property
+    def weighted(self) -> tuple[tuple[Total, FloatArray], ...]:
+        """The sums in which ranks weigh differently."""
+        return tuple((name, each) for name, each in self.totals.items() if each is not None)
+
 
 @dataclass(frozen=True)
 class _Watched(Counts):

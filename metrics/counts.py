@@ -111,9 +111,10 @@ class Counts:
     ``groups`` are in name order and may hold UNKNOWN.  ``binary`` is a fact of the whole batch:
     every relevance in it is 0 or 1.  ``catalogue`` gives the number of items per group in the item
     table, ``target`` the share each group should have; None where there is none.
-    ``unknown_counts`` lets the unknown group take part in comparisons.  ``known_rows`` counts the
-    rows of the slice that have a value, by optional log column.  ``list_sums`` are what list by
-    list computation found, by label and reading.
+    ``unknown_counts`` lets the unknown group take part in comparisons.  ``absent`` are groups of
+    the batch without a row here that nothing says should be here: they are compared with nobody.
+    ``known_rows`` counts the rows of the slice that have a value, by optional log column.
+    ``list_sums`` are what list by list computation found, by label and reading.
     """
 
     lists: int
@@ -126,6 +127,7 @@ class Counts:
     catalogue: Mapping[str, int] | None = None
     target: Mapping[str, float] | None = None
     unknown_counts: bool = False
+    absent: frozenset[str] = frozenset()
     known_rows: Mapping[str, int] = field(default_factory=dict)
     list_sums: Mapping[tuple[str, str | None], ListSums] = field(default_factory=dict)
 
@@ -145,7 +147,12 @@ class Counts:
     @property
     def takes_part(self) -> BoolArray:
         """Which groups are compared, shape (groups,)."""
-        return np.array([self.unknown_counts or group != UNKNOWN for group in self.groups])
+        return np.array(
+            [
+                group not in self.absent and (self.unknown_counts or group != UNKNOWN)
+                for group in self.groups
+            ]
+        )
 
     @property
     def known(self) -> tuple[str, ...]:

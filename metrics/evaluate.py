@@ -3,6 +3,7 @@
 Not here: any formula, and whether a score is acceptable (``pipeline.scores.verdicts``).
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,6 +37,7 @@ class Evaluation:
     """All scores of one measure over one slice and attribute, and the group values behind them.
 
     ``lists`` are the lists that entered each group's value, None where it is no summary of lists.
+    ``compared`` says where the groups that scores aggregate stand among ``groups``.
     """
 
     measure: Measure
@@ -43,13 +45,21 @@ class Evaluation:
     groups: tuple[str, ...] = ()
     values: GroupValues | None = None
     lists: IntArray | None = None
+    compared: tuple[int, ...] = ()
 
 
-def evaluate(measure: Measure, counts: Counts, *, top_is_good: bool = True) -> Evaluation:
+def evaluate(
+    measure: Measure,
+    counts: Counts,
+    *,
+    top_is_good: bool = True,
+    without: Collection[str] = (),
+) -> Evaluation:
     """Every score of ``measure`` on ``counts``.
 
     ``top_is_good`` is False where the top of a list is the bad outcome, which swaps best and worst
-    group and nothing else.
+    group and nothing else.  Groups ``without`` which scores are asked for keep their values, and
+    enter no aggregation.
     """
     metric = measure.metric
     if counts.lists == 0:
@@ -69,10 +79,12 @@ def evaluate(measure: Measure, counts: Counts, *, top_is_good: bool = True) -> E
     else:
         raise TypeError(f"{measure.label} says neither how counts nor how lists are summed up")
     better_high = metric.higher_is_better == top_is_good
-    scores = _aggregated(measure, counts, groups, top_is_good=better_high)
-    if lists is not None and counts.takes_part.any():
+    takes_part = counts.takes_part & [group not in without for group in counts.groups]
+    compared = tuple(np.flatnonzero(takes_part).tolist())
+    scores = _aggregated(measure, counts, groups, compared, top_is_good=better_high)
+    if lists is not None and compared:
         # Of the group that has a value in the fewest lists.
-        fewest = int(lists[counts.takes_part].min())
+        fewest = int(lists[takes_part].min())
         scores = tuple(replace(score, lists=fewest) for score in scores)
     return Evaluation(
         measure,
@@ -80,6 +92,7 @@ def evaluate(measure: Measure, counts: Counts, *, top_is_good: bool = True) -> E
         counts.groups,
         groups,
         lists,
+        compared,
     )
 
 
@@ -156,9 +169,13 @@ def _over_lists(measure: Measure, counts: Counts) -> tuple[GroupValues, IntArray
 
 
 def _aggregated(
-    measure: Measure, counts: Counts, groups: GroupValues, *, top_is_good: bool
+    measure: Measure,
+    counts: Counts,
+    groups: GroupValues,
+    compared: Sequence[int],
+    *,
+    top_is_good: bool,
 ) -> tuple[Score, ...]:
-    compared = np.flatnonzero(counts.takes_part).tolist()
     scores = tuple(measure.scores())
     if len(compared) < COMPARED:
         return tuple(Score(name, None, Reason.ONE_GROUP.value) for name in scores)
@@ -169,7 +186,7 @@ def _one_way(
     name: ScoreName,
     names: tuple[str, ...],
     groups: GroupValues,
-    compared: list[int],
+    compared: Sequence[int],
     top_is_good: bool,
 ) -> Score:
     """One aggregation of the groups that are compared."""
@@ -180,7 +197,7 @@ def _one_way(
         at, cause = causes[0]
         everywhere = len(causes) == len(compared) and len({reason for _, reason in causes}) == 1
         return Score(name, None, str(cause) if everywhere else f"{cause}: {names[at]}")
-    values = groups.values[decided]
+    values = groups.values[list(decided)]
     worst, best = _extremes([names[at] for at in decided], values, top_is_good=top_is_good)
     if len(decided) < len(compared):
         # The best is among those without a value; only the worst is known for sure.
@@ -197,7 +214,7 @@ def way_of(name: ScoreName) -> Aggregation:
     return name.aggregation
 
 
-def deciding(way: Aggregation, groups: GroupValues, compared: list[int]) -> list[int]:
+def deciding(way: Aggregation, groups: GroupValues, compared: Sequence[int]) -> Sequence[int]:
     """The groups among those compared that an aggregation looks at."""
     return [at for at in compared if groups.reasons[at] not in way.passes_over] or compared
 

@@ -5,7 +5,7 @@ compared, and what is defined at all, is a matter of the batch itself; a replica
 does not exist has NaN there.  Not here: how replicates are drawn (``pipeline.scores.evidence``).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,10 +62,12 @@ class Replicated:
 
     ``groups`` has shape (replicates, groups), None for metrics that are one number; ``scores`` one
     array of shape (replicates,) per score of the evaluation, None where the batch has no value.
+    ``decided`` are the groups that each score with groups is made of.
     """
 
     groups: FloatArray | None
     scores: tuple[FloatArray | None, ...]
+    decided: tuple[Sequence[int], ...] = ()
 
 
 def replicated(found: Evaluation, counts: Replicates) -> Replicated:
@@ -83,16 +85,13 @@ def replicated(found: Evaluation, counts: Replicates) -> Replicated:
         groups = _groups(found, counts)
         if groups is None or found.values is None:
             return Replicated(None, (None,) * len(found.scores))
-        compared = np.flatnonzero(counts.takes_part).tolist()
-        scores: list[FloatArray | None] = []
-        for score in found.scores:
-            if score.value is None:
-                scores.append(None)
-                continue
-            way = way_of(score.name)
-            decided = deciding(way, found.values, compared)
-            scores.append(np.asarray(way.of(groups[:, decided])))
-    return Replicated(groups, tuple(scores))
+        ways = [way_of(score.name) for score in found.scores]
+        decided = tuple(list(deciding(way, found.values, found.compared)) for way in ways)
+        scores = tuple(
+            None if score.value is None else np.asarray(way.of(groups[:, which]))
+            for score, way, which in zip(found.scores, ways, decided, strict=True)
+        )
+    return Replicated(groups, scores, decided)
 
 
 def _groups(found: Evaluation, counts: Replicates) -> FloatArray | None:

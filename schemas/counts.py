@@ -148,6 +148,7 @@ LIST_STATS = Table(
 
 BUCKETS = 1024
 """Buckets that queries fall into; intervals resample whole buckets."""
+_LENGTH = Column("length", "BIGINT", "rows of the list")
 _BUCKET = Column("bucket", "INTEGER", f"hash of the query, 0 to {BUCKETS - 1}")
 BUCKET_SUMS = Table(
     "bucket_sums",
@@ -173,11 +174,7 @@ def bucket_counts(slices: tuple[str, ...], attributes: tuple[str, ...]) -> Table
 
     Columns that the user named have their internal names: they may be called like one of ours.
     """
-    named = [
-        Column("=" + name, "VARCHAR", f"the {kind} {name}")
-        for kind, names in (("slice", slices), ("attribute", attributes))
-        for name in names
-    ]
+    named = _named(slices, attributes)
     return RANK_COUNTS.without("slice", "slice_value", "attribute", "group_value").having(
         _BUCKET,
         *named,
@@ -188,8 +185,26 @@ def bucket_counts(slices: tuple[str, ...], attributes: tuple[str, ...]) -> Table
     )
 
 
+def bucket_lengths(slices: tuple[str, ...], attributes: tuple[str, ...]) -> Table:
+    """Rows of each bucket by the length of their list: what chance would give them."""
+    named = _named(slices, attributes)
+    return Table(
+        "bucket_lengths",
+        "Rows of each bucket of queries by the length of their list: what chance would give them.",
+        (_BUCKET, *named, _LENGTH, ROWS),
+        key=("bucket", *(column.name for column in named), "length"),
+    )
+
+
+def _named(slices: tuple[str, ...], attributes: tuple[str, ...]) -> list[Column]:
+    return [
+        Column("=" + name, "VARCHAR", f"the {kind} {name}")
+        for kind, names in (("slice", slices), ("attribute", attributes))
+        for name in names
+    ]
+
+
 _OWN = Column("own", "BIGINT", "rows of the group in the list")
-_LENGTH = Column("length", "BIGINT", "rows of the list")
 MIX_COUNTS = Table(
     "mix_counts",
     "Lists by length and rows of a group: what chance alone would do to the group.",
@@ -237,4 +252,4 @@ KEPT_COUNTS = (*ADDITIVE, ITEM_GAPS, GROUP_SIZES, MODEL_VERSIONS)
 MIXES = (MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE)
 """Tables that the noise floor is computed from."""
 COUNT_TABLES = (*KEPT_COUNTS, ITEM_STATS, BUCKET_SUMS, *MIXES)
-"""Tables that counting a batch fills, beside its bucket_counts."""
+"""Tables that counting a batch fills, beside its bucket_counts and bucket_lengths."""

@@ -34,9 +34,9 @@ WAYS = list(
 
 LABEL = "metric || coalesce('.' || aggregation, '')"
 """The score that a row is about as printed, in SQL."""
-STATUSES = ("ok", "breach", "insufficient", "undefined", "not_judged", "gated")
-"""Verdicts: within the threshold; beyond it; too little to tell; no value; no threshold; and not
-judged because the batch is unlike those before it."""
+STATUSES = ("ok", "breach", "composition", "insufficient", "undefined", "not_judged", "gated")
+"""Verdicts: within the threshold; beyond it; beyond it as lists in random order would be; too
+little to tell; no value; no threshold; and not judged because the batch is unlike those before."""
 
 _RUN = (
     Column("run_id", "VARCHAR", "run that computed the row"),
@@ -117,6 +117,45 @@ FAIRNESS_HISTORY = Table(
             "why the verdict is insufficient or gated; a group may follow",
             nullable=True,
         ),
+        Column(
+            "against_chance",
+            "DOUBLE",
+            "the score of what groups get over what the same lists give in random order; where "
+            "groups differ by subtraction, less it; null where chance is not known",
+            nullable=True,
+        ),
+        Column("against_chance_lower", "DOUBLE", "lower end of its interval", nullable=True),
+        Column("against_chance_upper", "DOUBLE", "upper end of its interval", nullable=True),
+        Column("judged_value", "DOUBLE", "the score of the judged groups", nullable=True),
+        Column("judged_lower", "DOUBLE", "lower end of its interval", nullable=True),
+        Column("judged_upper", "DOUBLE", "upper end of its interval", nullable=True),
+        Column("judged_worst_group", "VARCHAR", "worst off among the judged groups", True),
+        Column("judged_best_group", "VARCHAR", "best off among the judged groups", True),
+        Column(
+            "judged_groups",
+            "VARCHAR",
+            "groups that the verdict is about, as a JSON array: those with enough evidence",
+            nullable=True,
+        ),
+        Column(
+            "thin_groups",
+            "VARCHAR",
+            "groups with too little evidence, as a JSON array: they keep a score from being ok",
+            nullable=True,
+        ),
+        Column("assured", "BOOLEAN", "whether all of an ok score's interval is within", True),
+        Column(
+            "detectable",
+            "DOUBLE",
+            "value that would be a breach in 4 of 5 batches like this one",
+            nullable=True,
+        ),
+        Column(
+            "lists_needed",
+            "BIGINT",
+            "lists that tell the value from the threshold in 4 of 5 batches",
+            nullable=True,
+        ),
         QUERIES,
         LISTS,
         ROWS,
@@ -147,6 +186,12 @@ GROUP_HISTORY = Table(
         Column("n", "BIGINT", "rows of the group"),
         Column("relevant", "BIGINT", "relevant rows of the group"),
         Column("queries", "BIGINT", "queries with a list that holds the group"),
+        Column(
+            "effective_queries",
+            "DOUBLE",
+            "queries of equal weight that say as much; null where it was not asked",
+            nullable=True,
+        ),
         Column("lists", "BIGINT", "lists that hold the group, or that have a value for it"),
         *_RUN,
     ),

@@ -23,7 +23,7 @@ from pipeline.counts.sql import Counting
 from pipeline.log.row_chunks import RowChunk
 from pipeline.log.whole_lists import run_starts
 from schemas.columns import internal, literal
-from schemas.counts import MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE
+from schemas.counts import MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE, bucket_lengths
 
 MOST_GROUPS = 30
 """Groups of an attribute up to which they are counted in pairs: pairs grow with their square."""
@@ -154,6 +154,25 @@ class SampledGroups:
 def fill_mix_counts(counting: Counting, attribute: str) -> None:
     """Add the rows of mix_counts, from the session table ``mixes``."""
     counting.fill(MIX_COUNTS, f"SELECT *, {literal(attribute)} AS attribute FROM mixes")
+
+
+def fill_bucket_lengths(counting: Counting) -> None:
+    """The rows of each bucket by the length of their list, from the session table ``lists``."""
+    settings = counting.settings
+    table = bucket_lengths(settings.slices, settings.attribute_columns)
+    users = [*map(internal, settings.slices), *map(internal, settings.attribute_columns)]
+    key = ", ".join(("bucket", *users, "length"))
+    counting.connection.execute(f"DROP TABLE IF EXISTS {counting.database}.{table.name}")
+    counting.connection.execute(table.create(counting.name))
+    counting.fill(
+        table,
+        f"SELECT {key}, sum(rows)::BIGINT AS rows FROM "
+        "(SELECT bucket, list_part AS part, n AS length, cell, count(*) AS rows "
+        f"FROM {counting.database}.log_rows JOIN lists USING (list) GROUP BY ALL) "
+        f"JOIN parts USING (part) JOIN {counting.database}.log_cells USING (cell) "
+        f"GROUP BY {key} ORDER BY {key}",
+        ordered=True,
+    )
 
 
 def sample_lists(counting: Counting) -> None:

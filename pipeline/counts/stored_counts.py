@@ -133,12 +133,15 @@ class StoredCounts:
         """Counts of one slice and attribute.
 
         ``expected`` adds groups that never appeared: those of the ``catalogue`` or the ``target``.
+        A group without rows in the slice is absent from it, unless item table, target or settings
+        name it.
         """
         sizes, target = self._sizes.get(attribute), settings.targets.get(attribute)
         named = set({"catalogue": sizes, "target": target}.get(expected or "") or ())
         if not settings.unknown_group.in_aggregations:
             named -= {UNKNOWN}
         names = tuple(sorted({*self.groups(attribute), *named}))
+        should_be = {*named, *(sizes or ()), *(target or ()), *settings.groups.get(attribute, ())}
         rows = self._histograms.get((*part, attribute))
         if rows is None:
             rows = self._histograms[WHOLE, WHOLE, attribute].iloc[:0]
@@ -168,6 +171,7 @@ class StoredCounts:
             catalogue=sizes,
             target=target,
             unknown_counts=settings.unknown_group.in_aggregations,
+            absent=frozenset(names) - should_be - set(rows["group_value"]),
             known_rows=self._known_rows(part),
             list_sums=self._list_sums(part, attribute, names, settings),
         )

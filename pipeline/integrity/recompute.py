@@ -22,7 +22,7 @@ from pipeline.store.paths import Store, store_of
 from pipeline.store.sessions import attach, first_line, working
 from pipeline.version import code_version
 from schemas.columns import Table, quoted
-from schemas.counts import COUNT_TABLES, bucket_counts
+from schemas.counts import COUNT_TABLES, bucket_counts, bucket_lengths
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 from schemas.stored_log import LOG_ROWS
 
@@ -129,11 +129,19 @@ def _settings_of_then(settings: Settings, row: dict[str, Any]) -> tuple[Settings
 
 
 def _counts_differing(connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
-    cells = bucket_counts(settings.slices, settings.attribute_columns)
+    named = settings.slices, settings.attribute_columns
+    stored = {
+        name
+        for (name,) in connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [_STORED]
+        ).fetchall()
+    }
     return [
         table.name
-        for table in (*COUNT_TABLES, cells)
-        if differ(
+        for table in (*COUNT_TABLES, bucket_counts(*named), bucket_lengths(*named))
+        # Files of before lack what nobody counted then.
+        if table.name in stored
+        and differ(
             connection,
             f"SELECT {table.column_list} FROM {_STORED}.{table.name}",
             f"SELECT {table.column_list} FROM {_AGAIN}.{table.name}",

@@ -4,21 +4,24 @@ Not here: formulas (``metrics.evaluate``), how sure a score is (``evidence``), a
 acceptable (``verdicts``).
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
+from math import ceil, inf, isfinite
 
 import duckdb
 import pandas as pd
 import pandera.errors
 import pyarrow
 
-from metrics import WHOLE, Counts, Evaluation, Measure, Reason, evaluate
+from metrics import WHOLE, Counts, Evaluation, Measure, Reason, Score, evaluate
+from metrics.counts import COMPARED
 from pipeline.counts.stored_counts import Slice, StoredCounts
 from pipeline.errors import AuditError
-from pipeline.scores.evidence.doubt import Evidence, Sure, nothing_about
-from pipeline.scores.verdicts import Basis, verdict_on
+from pipeline.scores.evidence.doubt import Doubt, Evidence, Sure, nothing_about
+from pipeline.scores.verdicts import JUDGED, Basis, few_of, holds, too_little, verdict_on
 from pipeline.settings.audit import Settings, hash_of
 from pipeline.store.batch_files import DATABASE
 from schemas.columns import Row, quoted
@@ -87,93 +90,186 @@ def rows_of(
             "attribute": each.attribute,
             "metric": each.evaluation.measure.label,
         }
-        about = each.attribute or settings.attribute_names[0]
-        size = stored.slices[each.part]
-        found_out = each.part, about, each.evaluation, each.counts, size["queries"]
-        sure = evidence.of(*found_out) if evidence else nothing_about(each.evaluation)
-        bases = _bases(each, stored)
-        scores += [
-            {**key, **row, **origin} for row in _score_rows(each, sure, bases, size, settings)
-        ]
+        rows = _Rows(each, stored, settings, evidence)
+        scores += [{**key, **row, **origin} for row in rows.of_scores()]
         if each.evaluation.values is not None and each.attribute is not None:
-            groups += [{**key, **row, **origin} for row in _group_rows(each, sure, bases)]
+            groups += [{**key, **row, **origin} for row in rows.of_groups()]
     return scores, groups
 
 
-def _bases(each: Scored, stored: StoredCounts) -> list[Basis]:
-    """How much each group rests on; the whole slice, for a metric without groups."""
-    size, counts = stored.slices[each.part], each.counts
-    relevant = counts.total("relevant")
-    if each.attribute is None or not each.evaluation.measure.metric.grouped:
-        return [Basis("", size["lists"], size["queries"], size["rows"], int(relevant.sum()))]
-    rows = counts.total("rows")
-    return [
-        Basis(name, held.lists, held.queries, int(rows[at]), int(relevant[at]))
-        for at, name in enumerate(counts.groups)
-        for held in [stored.holding(each.part, each.attribute, name)]
-    ]
+class _Rows:
+    """The rows of one evaluation, without its key."""
+
+    def __init__(
+        self,
+        each: Scored,
+        stored: StoredCounts,
+        settings: Settings,
+        evidence: Evidence | None,
+    ) -> None:
+        self._each, self._settings, self._evidence = each, settings, evidence
+        self._about = each.attribute or settings.attribute_names[0]
+        self._size = stored.slices[each.part]
+        self._sure = self._doubt_about(each.evaluation)
+        self._bases = self._rests_on(stored)
+
+    def _doubt_about(self, evaluation: Evaluation) -> Sure:
+        if self._evidence is None:
+            return nothing_about(evaluation)
+        each = self._each
+        return self._evidence.of(
+            each.part, self._about, evaluation, each.counts, self._size["queries"]
+        )
+
+    @property
+    def _slice_basis(self) -> Basis:
+        size, relevant = self._size, int(self._each.counts.total("relevant").sum())
+        return Basis("", size["lists"], size["queries"], size["rows"], relevant)
+
+    def _rests_on(self, stored: StoredCounts) -> list[Basis]:
+        """How much each group rests on; the whole slice, for a metric without groups."""
+        each, counts = self._each, self._each.counts
+        if each.attribute is None or not each.evaluation.measure.metric.grouped:
+            return [self._slice_basis]
+        rows, relevant = counts.total("rows"), counts.total("relevant")
+        effective = self._sure.queries or (inf,) * len(counts.groups)
+        return [
+            Basis(name, held.lists, held.queries, int(rows[at]), int(relevant[at]), effective[at])
+            for at, name in enumerate(counts.groups)
+            for held in [stored.holding(each.part, each.attribute, name)]
+        ]
+
+    def _judged(self) -> "_Judged":
+        """What verdicts are about: the groups with enough evidence, or the slice as a whole.
+
+        A group that is expected, and never shown, must not make a verdict impossible.  Where fewer
+        than two groups have enough, there is nothing to judge, and all are held against the minima.
+        """
+        each, counts = self._each, self._each.counts
+        measure = each.evaluation.measure
+        if len(self._bases) == 1 or measure.expects:
+            return _Judged(each.evaluation, self._sure, [self._slice_basis])
+        takes_part = counts.takes_part
+        compared = [each for each, part in zip(self._bases, takes_part, strict=True) if part]
+        thin = too_little(measure, self._settings, compared)
+        enough = [basis for basis in compared if basis.group not in thin]
+        if not measure.metric.per_group:
+            bases = [self._slice_basis] if len(enough) >= COMPARED else compared
+            return _Judged(each.evaluation, self._sure, bases, tuple(thin), few_of(thin))
+        if not thin or len(enough) < COMPARED or not self._has_threshold(measure):
+            return _Judged(each.evaluation, self._sure, compared, tuple(thin), few_of(thin))
+        fewer = evaluate(
+            measure, counts, top_is_good=self._settings.top_of_list == "good", without=thin
+        )
+        return _Judged(fewer, self._doubt_about(fewer), enough, tuple(thin), few_of(thin))
+
+    def _has_threshold(self, measure: Measure) -> bool:
+        here = self._each.attribute, self._each.part[0]
+        limits = (self._settings.thresholds.get(score.label) for score in measure.scores())
+        return any(limit is not None and holds(limit, *here) for limit in limits)
+
+    def of_scores(self) -> Iterator[Row]:
+        """One row per score."""
+        settings, size, judged = self._settings, self._size, self._judged()
+        resampled = settings.evidence.resamples > 0
+        scores = zip(
+            self._each.evaluation.scores,
+            self._sure.scores,
+            judged.evaluation.scores,
+            judged.sure.scores,
+            strict=True,
+        )
+        for score, doubt, decided, about in scores:
+            here = self._each.attribute, self._each.part[0]
+            verdict = verdict_on(
+                decided, settings, *here, about, judged.bases, left_out=judged.left_out
+            )
+            yield {
+                "aggregation": score.name.aggregation.name if score.name.aggregation else None,
+                "value": score.value,
+                "reason": score.reason,
+                "worst_group": score.worst_group,
+                "best_group": score.best_group,
+                "lower": doubt.lower,
+                "upper": doubt.upper,
+                "confidence": settings.evidence.confidence if resampled else None,
+                "seed": settings.evidence.seed,
+                "expected": about.expected,
+                "noise_limit": about.noise_limit,
+                "p_noise": about.p_noise,
+                **_against_chance(about),
+                "status": verdict.status,
+                "status_reason": verdict.reason,
+                **(judged.columns(decided, about) if verdict.status in JUDGED else {}),
+                "assured": verdict.assured,
+                "detectable": verdict.detectable,
+                "lists_needed": None
+                if verdict.times is None
+                else ceil(verdict.times * size["lists"]),
+                "queries": size["queries"],
+                "lists": size["lists"],
+                "rows": size["rows"],
+                "lists_undefined": None if score.lists is None else size["lists"] - score.lists,
+            }
+
+    def of_groups(self) -> Iterator[Row]:
+        """One row per group."""
+        values, lists = self._each.evaluation.values, self._each.evaluation.lists
+        if values is None:
+            return
+        for at, basis in enumerate(self._bases):
+            reason = values.reasons[at]
+            lower, upper = self._sure.groups[at] if self._sure.groups else (None, None)
+            yield {
+                "group_value": basis.group,
+                "value": None if reason else float(values.values[at]),
+                "reason": reason.value if reason else None,
+                "lower": lower,
+                "upper": upper,
+                "n": basis.appearances,
+                "relevant": basis.relevant,
+                "queries": basis.queries,
+                "effective_queries": basis.effective if isfinite(basis.effective) else None,
+                "lists": basis.lists if lists is None else int(lists[at]),
+            }
 
 
-def _compared(each: Scored, bases: Sequence[Basis], size: Row) -> list[Basis]:
-    """What a verdict rests on: every group that is compared, or the slice as a whole.
+def _against_chance(doubt: Doubt) -> Row:
+    against = doubt.against_chance
+    if against is None:
+        return {}
+    return {
+        "against_chance": against.value,
+        "against_chance_lower": against.lower,
+        "against_chance_upper": against.upper,
+    }
 
-    A group that is expected, and never shown, must not make a verdict impossible.
+
+@dataclass(frozen=True)
+class _Judged:
+    """An evaluation that verdicts are about, and what it rests on.
+
+    ``thin`` are the groups with too little evidence; ``left_out`` says of what one of them has too
+    little, None where there is none.
     """
-    if len(bases) == 1 or each.evaluation.measure.expects:
-        relevant = sum(basis.relevant for basis in bases)
-        return [Basis("", size["lists"], size["queries"], size["rows"], relevant)]
-    takes_part = each.counts.takes_part
-    return [basis for basis, compared in zip(bases, takes_part, strict=True) if compared]
 
+    evaluation: Evaluation
+    sure: Sure
+    bases: Sequence[Basis]
+    thin: tuple[str, ...] = ()
+    left_out: str | None = None
 
-def _score_rows(
-    each: Scored, sure: Sure, bases: Sequence[Basis], size: Row, settings: Settings
-) -> Iterator[Row]:
-    """One row per score of an evaluation, without its key."""
-    compared = _compared(each, bases, size)
-    resampled = settings.evidence.resamples > 0
-    for score, doubt in zip(each.evaluation.scores, sure.scores, strict=True):
-        verdict = verdict_on(score, settings, each.attribute, each.part[0], doubt, compared)
-        yield {
-            "aggregation": score.name.aggregation.name if score.name.aggregation else None,
-            "value": score.value,
-            "reason": score.reason,
-            "worst_group": score.worst_group,
-            "best_group": score.best_group,
-            "lower": doubt.lower,
-            "upper": doubt.upper,
-            "confidence": settings.evidence.confidence if resampled else None,
-            "seed": settings.evidence.seed,
-            "expected": doubt.expected,
-            "noise_limit": doubt.noise_limit,
-            "p_noise": doubt.p_noise,
-            "status": verdict.status,
-            "status_reason": verdict.reason,
-            "queries": size["queries"],
-            "lists": size["lists"],
-            "rows": size["rows"],
-            "lists_undefined": None if score.lists is None else size["lists"] - score.lists,
-        }
-
-
-def _group_rows(each: Scored, sure: Sure, bases: Sequence[Basis]) -> Iterator[Row]:
-    """One row per group of an evaluation, without its key."""
-    values, lists = each.evaluation.values, each.evaluation.lists
-    if values is None:
-        return
-    for at, basis in enumerate(bases):
-        reason = values.reasons[at]
-        lower, upper = sure.groups[at] if sure.groups else (None, None)
-        yield {
-            "group_value": basis.group,
-            "value": None if reason else float(values.values[at]),
-            "reason": reason.value if reason else None,
-            "lower": lower,
-            "upper": upper,
-            "n": basis.appearances,
-            "relevant": basis.relevant,
-            "queries": basis.queries,
-            "lists": basis.lists if lists is None else int(lists[at]),
+    def columns(self, score: Score, doubt: Doubt) -> Row:
+        """The score that was judged, and of which groups."""
+        groups = [self.evaluation.groups[at] for at in self.evaluation.compared]
+        return {
+            "judged_value": score.value,
+            "judged_lower": doubt.lower,
+            "judged_upper": doubt.upper,
+            "judged_worst_group": score.worst_group,
+            "judged_best_group": score.best_group,
+            "judged_groups": json.dumps(groups, ensure_ascii=False) if groups else None,
+            "thin_groups": json.dumps(self.thin, ensure_ascii=False) if self.thin else None,
         }
 
 

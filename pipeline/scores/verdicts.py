@@ -3,20 +3,32 @@
 Not here: batches before it, by which a gate may keep it from being judged (``monitoring``).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from statistics import NormalDist
+from typing import Any
 
-from metrics import BELOW_ALL, Score
+from metrics import BELOW_ALL, Measure, Score
 from metrics.reasons import Coded
 from pipeline.scores.evidence.doubt import Doubt
 from pipeline.settings.audit import Settings
 from pipeline.settings.sections import Threshold
+
+JUDGED = ("ok", "breach", "insufficient", "composition")
+"""Statuses of scores that have a threshold and a value."""
+_FOUR_OF_FIVE = NormalDist().inv_cdf(0.8)
+"""How often a breach should be found that is looked for: the usual power of a test, 80 %."""
 
 
 class Cause(Coded):
     """Why a verdict is ``insufficient``."""
 
     FEW_QUERIES = "few_queries", "a compared group is in fewer queries than evidence.min_queries"
+    FEW_EFFECTIVE = (
+        "few_effective_queries",
+        "few queries hold most rows of a compared group: it rests on less than half of min_queries",
+    )
     FEW_APPEARANCES = "few_appearances", "a compared group has fewer rows than min_appearances"
     FEW_RELEVANT = "few_relevant", "a compared group has fewer relevant rows than min_relevant"
     NO_INTERVAL = "no_interval", "too many resamples have no such score, so there is no interval"
@@ -27,21 +39,33 @@ class Cause(Coded):
 
 @dataclass(frozen=True)
 class Verdict:
-    """``status`` is one of STATUSES; ``reason`` says why it is insufficient."""
+    """``status`` is one of STATUSES; ``reason`` says why it is insufficient.
+
+    ``assured`` says of what is ok whether its whole interval is.  ``detectable`` is the value that
+    would be a breach in 4 of 5 batches like this one, and ``times`` how many times as many lists
+    would tell the value itself from the threshold as often.
+    """
 
     status: str
     reason: str | None = None
+    assured: bool | None = None
+    detectable: float | None = None
+    times: float | None = None
 
 
 @dataclass(frozen=True)
 class Basis:
-    """How much a group's value rests on; ``group`` is empty for a slice as a whole."""
+    """How much a group's value rests on; ``group`` is empty for a slice as a whole.
+
+    ``effective`` is on how many queries of equal weight it rests, infinite where nobody knows.
+    """
 
     group: str
     lists: int
     queries: int
     appearances: int
     relevant: int
+    effective: float = inf
 
 
 def verdict_on(
@@ -51,10 +75,13 @@ def verdict_on(
     slice_name: str,
     doubt: Doubt,
     bases: Sequence[Basis],
+    left_out: str | None = None,
 ) -> Verdict:
     """The verdict on one score of one attribute and slice.
 
-    ``bases`` are those of the groups that are compared.  not_judged where no threshold holds,
+    ``bases`` are those of the groups that the score compares.  ``left_out`` says of which other
+    group there is too little: more groups can make a score no fairer, so that a breach is one
+    without them, and nothing is ok.  not_judged where no threshold holds,
     undefined without a value, except where no number would be low enough for a limit from below.
     A breach must be beyond the threshold with its whole interval, and beyond what chance alone
     gives; a score that is beyond it, but not for sure, is insufficient and never ok.  A value on
@@ -66,48 +93,121 @@ def verdict_on(
     shut_out = (score.reason or "").split(":")[0] in BELOW_ALL and threshold.min is not None
     if score.value is None and not shut_out:
         return Verdict("undefined")
-    few = _few(score, settings, bases)
-    if few is not None:
-        return Verdict("insufficient", few)
+    few = few_of(too_little(score.name.measure, settings, bases))
+    verdict = Verdict("insufficient", few) if few else None
+    if verdict is None:
+        verdict = _judged(score, settings, doubt, threshold, shut_out, left_out)
+    if verdict.status == "breach" or shut_out:
+        return verdict
+    return replace(verdict, **_power(score, settings, doubt, threshold, verdict.status))
+
+
+def _judged(
+    score: Score,
+    settings: Settings,
+    doubt: Doubt,
+    threshold: Threshold,
+    shut_out: bool,
+    left_out: str | None,
+) -> Verdict:
+    """The verdict on a score of groups with enough evidence."""
     if not shut_out and not beyond(threshold, score.value):
-        return Verdict("ok")
-    if settings.evidence.decide_by == "interval" and settings.evidence.resamples:
+        return Verdict("insufficient", left_out) if left_out else Verdict("ok")
+    by_interval = settings.evidence.decide_by == "interval" and settings.evidence.resamples > 0
+    if by_interval and not shut_out:
         end = doubt.lower if threshold.min is None else doubt.upper
-        if not shut_out and end is None:
+        if end is None:
             return Verdict("insufficient", Cause.NO_INTERVAL)
-        if not shut_out and not beyond(threshold, end):
+        if not beyond(threshold, end):
             return Verdict("insufficient", Cause.INTERVAL)
-        if _may_be_noise(score, settings, doubt, threshold):
-            return Verdict("insufficient", Cause.NOISE)
+    if _is_composition(doubt, threshold, by_interval=by_interval):
+        return Verdict("composition")
+    if by_interval and _may_be_noise(score, settings, doubt):
+        return Verdict("insufficient", Cause.NOISE)
     return Verdict("breach")
 
 
-def _may_be_noise(score: Score, settings: Settings, doubt: Doubt, threshold: Threshold) -> bool:
-    """Whether chance alone gives such a score too often, on its way to one that is acceptable.
+def _is_composition(doubt: Doubt, threshold: Threshold, *, by_interval: bool) -> bool:
+    """Whether lists in random order would be beyond the threshold too, and ours is no further.
 
-    Chance moves what is shown; it cannot show what an expected group lacks.  And where any number
-    of lists in random order would be beyond the threshold too, no noise is to blame.
+    Groups then differ in what lists they are in, or in what a metric divides by, and the order of
+    the lists is not what is unfair.  A breach must be one against chance as well.
+    """
+    against = doubt.against_chance
+    if against is None or not beyond(threshold, against.settled):
+        return False
+    if not by_interval:
+        return not beyond(threshold, against.value)
+    return not beyond(threshold, against.lower if threshold.min is None else against.upper)
+
+
+def _power(
+    score: Score, settings: Settings, doubt: Doubt, threshold: Threshold, status: str
+) -> dict[str, Any]:
+    """How sure an ``ok`` is, and what would have been seen: see Verdict.
+
+    An interval reaches as far as a breach must be beyond the threshold to be one in half of all
+    batches.  Ends stop where values can go no further, so the longer side is taken.
+    """
+    value, lower, upper = score.value, doubt.lower, doubt.upper
+    if value is None or lower is None or upper is None:
+        return {}
+    reach = -NormalDist().inv_cdf((1.0 - settings.evidence.confidence) / 2.0)
+    seen = max(value - lower, upper - value) * (1.0 + _FOUR_OF_FIVE / reach)
+    found: dict[str, Any] = {}
+    if status == "ok":
+        found["assured"] = not (beyond(threshold, lower) or beyond(threshold, upper))
+    near, limits = inf, []
+    if threshold.min is not None:
+        near, limits = abs(value - threshold.min), [threshold.min - seen]
+    if threshold.max is not None and abs(value - threshold.max) < near:
+        near, limits = abs(value - threshold.max), [threshold.max + seen]
+    if limits[0] in score.name.range:
+        found["detectable"] = limits[0]
+    if near > 0.0:
+        found["times"] = (seen / near) ** 2
+    return found
+
+
+def _may_be_noise(score: Score, settings: Settings, doubt: Doubt) -> bool:
+    """Whether chance alone gives such a score too often.
+
+    Chance moves what is shown; it cannot show what an expected group lacks.
     """
     if doubt.p_noise is None or score.name.measure.expects is not None:
         return False
-    often = doubt.p_noise > 1.0 - settings.evidence.confidence
-    return often and not beyond(threshold, doubt.settled)
+    return doubt.p_noise > 1.0 - settings.evidence.confidence
 
 
-def _few(score: Score, settings: Settings, bases: Sequence[Basis]) -> str | None:
-    """Of what, and of which group, there is too little."""
-    said = settings.evidence
-    needed = [
-        (Cause.FEW_QUERIES, "queries", said.min_queries),
-        (Cause.FEW_APPEARANCES, "appearances", said.min_appearances),
-    ]
-    if "relevance" in score.name.measure.columns:
-        needed.append((Cause.FEW_RELEVANT, "relevant", said.min_relevant))
-    for cause, name, least in needed:
-        fewest = min(bases, key=lambda basis: getattr(basis, name), default=None)
-        if fewest is not None and getattr(fewest, name) < least:
-            return f"{cause}: {fewest.group}" if fewest.group else str(cause)
-    return None
+def too_little(
+    measure: Measure, settings: Settings, bases: Iterable[Basis]
+) -> dict[str, tuple[Cause, float]]:
+    """Groups that rest on too little for a verdict: of what, and how much there is of it."""
+    evidence = settings.evidence
+    least = {
+        Cause.FEW_QUERIES: ("queries", evidence.min_queries),
+        # Queries differ in length, so that any of them rest on fewer of equal weight.
+        Cause.FEW_EFFECTIVE: ("effective", evidence.min_queries / 2),
+        Cause.FEW_APPEARANCES: ("appearances", evidence.min_appearances),
+    }
+    if "relevance" in measure.columns:
+        least[Cause.FEW_RELEVANT] = ("relevant", evidence.min_relevant)
+    found: dict[str, tuple[Cause, float]] = {}
+    for basis in bases:
+        for cause, (name, needed) in least.items():
+            if getattr(basis, name) < needed:
+                found[basis.group] = cause, getattr(basis, name)
+                break
+    return found
+
+
+def few_of(thin: Mapping[str, tuple[Cause, float]]) -> str | None:
+    """Of what, and of which group, there is least: a status_reason; None for no group."""
+    if not thin:
+        return None
+    order = list(Cause)
+    group, (cause, _) = min(thin.items(), key=lambda each: (order.index(each[1][0]), each[1][1]))
+    return f"{cause}: {group}" if group else str(cause)
 
 
 def beyond(threshold: Threshold, value: float | None) -> bool:

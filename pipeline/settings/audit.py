@@ -282,6 +282,7 @@ DECIDE_ROWS = (
 DECIDE_SCORES = (
     "top_of_list",
     "metrics",
+    "groups",
     "targets",
     "unknown_group",
     "thresholds",

@@ -106,7 +106,7 @@ class Batch:
 
     def replicates(self, each: scoring.Scored) -> Replicates:
         attribute = each.attribute or self.settings.attribute_names[0]
-        return self.resampling.replicates(each.part, attribute, each.counts)
+        return self.resampling.resampled(each.part, attribute, each.counts).replicates
 
     def resampled(self) -> Iterator[tuple[scoring.Scored, Replicated]]:
         """Every evaluation with what it gives on resamples."""

@@ -4,23 +4,35 @@ Here: intervals and noise floors, put together.  Not here: how either is compute
 ``intervals``, ``noise_floor``).
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
 
-from metrics import Counts, Evaluation, Measure, Replicates, replicated
-from metrics.weights import FloatArray
+from metrics import Counts, Evaluation, Measure, asked, replicated
+from metrics.evaluate import way_of
+from metrics.replicates import Replicated
+from metrics.weights import FloatArray, ratio_of
 from pipeline.settings.audit import Settings
 
 if TYPE_CHECKING:
     from pipeline.scores.evidence.noise_floor import Floor, Noise
-    from pipeline.scores.evidence.resampling import Resampling
+    from pipeline.scores.evidence.resampling import Resampled, Resampling
 
 Ends = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True)
+class AgainstChance:
+    """A score against chance, with its interval; ``settled`` is what chance itself scores."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+    settled: float
 
 
 @dataclass(frozen=True)
@@ -28,7 +40,8 @@ class Doubt:
     """How far one score can be trusted; None is what is not known.
 
     ``lower`` and ``upper`` are the ends of the interval.  ``expected``, ``noise_limit``,
-    ``p_noise`` and ``settled`` say what chance alone gives: see ``Floor``.
+    ``p_noise`` and ``settled`` say what chance alone gives: see ``Floor``.  ``against_chance`` is
+    the score of what groups get over what the same lists would give them in random order.
     """
 
     lower: float | None = None
@@ -37,14 +50,19 @@ class Doubt:
     noise_limit: float | None = None
     p_noise: float | None = None
     settled: float | None = None
+    against_chance: AgainstChance | None = None
 
 
 @dataclass(frozen=True)
 class Sure:
-    """The doubt about each score of an evaluation, and the interval of each group's value."""
+    """The doubt about each score of an evaluation, and the interval of each group's value.
+
+    ``queries`` says on how many queries of equal weight each group rests; empty where unknown.
+    """
 
     scores: tuple[Doubt, ...]
     groups: tuple[Ends, ...] = ()
+    queries: tuple[float, ...] = ()
 
 
 def nothing_about(found: Evaluation) -> Sure:
@@ -76,7 +94,7 @@ class Evidence:
             from pipeline.scores.evidence.noise_floor import Noise
 
             self._noise = Noise(connection, database, settings)
-        self._made: dict[tuple[object, ...], Replicates] = {}
+        self._made: dict[tuple[object, ...], Resampled] = {}
 
     def of(
         self,
@@ -89,60 +107,81 @@ class Evidence:
         """What is known about one evaluation of a slice that holds so many ``queries``."""
         if all(score.value is None for score in found.scores) and found.values is None:
             return nothing_about(found)
-        ends, groups = self._intervals(part, attribute, found, counts, queries)
+        drawn = self._resampled(part, attribute, counts)
+        size = len(found.groups) if found.values is not None else 0
+        ends: tuple[Ends, ...] = ((None, None),) * len(found.scores)
+        groups: tuple[Ends, ...] = ((None, None),) * size
+        against: Sequence[AgainstChance | None] = (None,) * len(ends)
+        if drawn is not None:
+            made = replicated(found, drawn.replicates)
+            ends, groups = interval_ends(
+                found, made, queries, self._confidence, effective=drawn.queries
+            )
+            against = against_chance(found, made, drawn, counts, self._confidence)
         floors: Sequence[Floor | None] = (None,) * len(ends)
         if self._noise is not None:
-            floors = self._noise.floors(part, attribute, found, counts)
+            floors = self._noise.floors(part, attribute, found, counts, drawn)
         return Sure(
-            tuple(
-                Doubt(
-                    *end,
-                    *(
-                        (floor.expected, floor.limit, floor.p_value, floor.settled)
-                        if floor
-                        else (None,) * 4
-                    ),
-                )
-                for end, floor in zip(ends, floors, strict=True)
-            ),
+            tuple(map(_doubt, ends, floors, against)),
             groups,
+            () if drawn is None else tuple(drawn.queries.tolist()),
         )
 
-    def _intervals(
-        self,
-        part: tuple[str, str],
-        attribute: str,
-        found: Evaluation,
-        counts: Counts,
-        queries: int,
-    ) -> tuple[tuple[Ends, ...], tuple[Ends, ...]]:
+    def _resampled(
+        self, part: tuple[str, str], attribute: str, counts: Counts
+    ) -> "Resampled | None":
+        """The slice and attribute resampled; None where nothing is."""
         if self._resampling is None:
-            size = len(found.groups) if found.values is not None else 0
-            return ((None, None),) * len(found.scores), ((None, None),) * size
+            return None
         key = (part, attribute, counts.groups)
         if key not in self._made:
             # What is asked for next is of the same slice and attribute, or of another for good.
             if len(self._made) > 1:
                 self._made.clear()
-            self._made[key] = self._resampling.replicates(part, attribute, counts)
-        return interval_ends(found, self._made[key], queries, self._confidence)
+            self._made[key] = self._resampling.resampled(part, attribute, counts)
+        return self._made[key]
+
+
+def _doubt(end: Ends, floor: "Floor | None", against: AgainstChance | None) -> Doubt:
+    said = Doubt(*end)
+    if floor is not None:
+        said = replace(
+            said,
+            expected=floor.expected,
+            noise_limit=floor.limit,
+            p_noise=floor.p_value,
+            settled=floor.settled,
+        )
+    return said if against is None else replace(said, against_chance=against)
 
 
 def interval_ends(
-    found: Evaluation, counts: Replicates, queries: int, confidence: float
+    found: Evaluation,
+    made: Replicated,
+    queries: int,
+    confidence: float,
+    *,
+    effective: FloatArray | None = None,
 ) -> tuple[tuple[Ends, ...], tuple[Ends, ...]]:
-    """The interval of each score of an evaluation, and of each group's value, from resamples."""
+    """The interval of each score of an evaluation, and of each group's value, from resamples.
+
+    ``queries`` are those of the slice, ``effective`` on how many of equal weight each group rests.
+    """
     from pipeline.scores.evidence.intervals import intervals
 
-    made = replicated(found, counts)
-    length = len(counts.lists)
+    length = max((len(each) for each in (made.groups, *made.scores) if each is not None), default=0)
     value = np.array([np.nan if score.value is None else score.value for score in found.scores])
+    resting = np.full(len(value), float(queries))
     columns = [np.broadcast_to(np.nan if each is None else each, (length,)) for each in made.scores]
     if found.values is not None:
         value = np.concatenate([value, found.values.values])
         groups = np.nan if made.groups is None else made.groups
         columns += list(np.broadcast_to(groups, (length, len(found.groups))).T)
-    lower, upper = intervals(np.stack(columns, axis=1), value, queries, confidence)
+        own = np.full(len(found.groups), float(queries))
+        resting = np.concatenate([resting, own if effective is None else effective])
+    lower, upper = intervals(np.stack(columns, axis=1), value, resting, confidence)
+    for at, (low, high) in _compared_ends(found, made, resting, confidence):
+        lower[at], upper[at] = low, high
     # Resamples of a linear form (IAA, Gini) can leave the range of the metric.
     ranges = [score.name.range for score in found.scores]
     ranges += [found.measure.metric.range] * (len(value) - len(ranges))
@@ -150,6 +189,64 @@ def interval_ends(
     upper = np.maximum(np.minimum(upper, [each.high for each in ranges]), value)
     ends = tuple(zip(_known(lower), _known(upper), strict=True))
     return ends[: len(found.scores)], ends[len(found.scores) :]
+
+
+def _compared_ends(
+    found: Evaluation, made: Replicated, resting: FloatArray, confidence: float
+) -> Iterator[tuple[int, Ends]]:
+    """Ends of the scores that are extremes of comparisons, and where each score stands."""
+    from pipeline.scores.evidence.comparisons import GroupResamples, ends_of, is_compared
+
+    if found.values is None or made.groups is None or not len(made.groups):
+        return
+    queries = resting[len(found.scores) :]
+    for at, (score, which) in enumerate(zip(found.scores, made.decided, strict=True)):
+        if score.value is not None and is_compared(score.name.aggregation):
+            groups = GroupResamples(
+                found.values.values[which], made.groups[:, which], queries[which]
+            )
+            yield at, ends_of(way_of(score.name), groups, confidence)
+
+
+def against_chance(
+    found: Evaluation,
+    made: Replicated,
+    drawn: "Resampled",
+    counts: Counts,
+    confidence: float,
+) -> Sequence[AgainstChance | None]:
+    """The scores of what groups get of a position weight, over what chance would give them.
+
+    None for what is no aggregation of one weighted sum over rows.  Where an aggregation is about
+    differences, what chance would give is taken away.
+    """
+    from pipeline.scores.evidence.comparisons import OF_RATIOS, GroupResamples, ends_of, is_compared
+
+    none = (None,) * len(found.scores)
+    depth = int(counts.ranks.rank.max(initial=1))
+    totals = asked(found.measure, depth).totals
+    weighted = [weight for weight in totals.values() if weight is not None]
+    by_chance = drawn.of_weight(weighted[0]) if len(weighted) == 1 else None
+    if by_chance is None or found.values is None or made.groups is None or found.measure.expects:
+        return none
+    ((total, _),) = asked(found.measure, drawn.depth).weighted
+    got = counts.total("rows", weighted[0][counts.ranks.rank - 1])
+    share = ratio_of(got, by_chance.sum)
+    shares = ratio_of(drawn.replicates.totals[total], by_chance.resampled)
+    values, groups = found.values.values, made.groups
+    fair, fairs = ratio_of(values, share), ratio_of(groups, shares)
+    against: list[AgainstChance | None] = []
+    for score, which in zip(found.scores, made.decided, strict=True):
+        if score.value is None or not is_compared(score.name.aggregation):
+            against.append(None)
+            continue
+        way = way_of(score.name)
+        own = (share, shares) if way.name in OF_RATIOS else (values - fair, groups - fairs)
+        part = GroupResamples(own[0][which], own[1][:, which], drawn.queries[which])
+        lower, upper = _known(np.array(ends_of(way, part, confidence)))
+        value, settled = float(way.of(part.value)), float(way.of(fair[which]))
+        against.append(AgainstChance(value, lower, upper, settled))
+    return against
 
 
 def _known(ends: FloatArray) -> list[float | None]:

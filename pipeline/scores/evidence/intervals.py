@@ -7,29 +7,34 @@ from metrics.weights import FloatArray
 
 LEAST_DEFINED = 0.95
 """Share of resamples in which a score must exist for it to have an interval."""
+LEAST_QUERIES = 2.0
+"""One query says nothing of others."""
 
 
 def intervals(
-    resampled: FloatArray, value: FloatArray, queries: int, confidence: float
+    resampled: FloatArray, value: FloatArray, queries: int | FloatArray, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     """Lower and upper ends, shape (scores,); NaN where there is no interval, or no such end.
 
-    ``resampled`` has shape (resamples, scores), ``value`` (scores,).  The ends are quantiles of the
-    resamples, at levels corrected twice: for the median of the resamples, which lies off the value
-    where groups are compared by the lowest or highest (Efron 1981, bias-corrected percentiles),
-    and for few queries, where percentiles are too narrow by sqrt((n - 1) / n) and by what the t
-    distribution has over the normal one (Hesterberg 2015).  The value itself is always inside.
+    ``resampled`` has shape (resamples, scores), ``value`` (scores,); ``queries`` is on how many
+    queries of equal weight a score rests, one number or one for each.  The ends are quantiles of
+    the resamples, at levels corrected twice: for the median of the resamples, which lies off the
+    value where groups are compared by the lowest or highest (Efron 1981, bias-corrected
+    percentiles), and for few queries, where percentiles are too narrow by sqrt((n - 1) / n) and by
+    what the t distribution has over the normal one (Hesterberg 2015).  The value itself is always
+    inside.
 
     The correction for the median only ever moves an end outwards.  With two groups that are nearly
     equal it would draw in the fair end, by which a difference is missed; with many, the percentile
     alone is too far on the unfair side.
     """
     nothing = np.full(len(value), np.nan)
-    if queries < 2 or not len(resampled):
+    if not len(resampled):
         return nothing, nothing.copy()
+    enough, queries = np.asarray(queries) >= LEAST_QUERIES, np.maximum(queries, LEAST_QUERIES)
     ordered = np.sort(resampled, axis=0)
     count = len(ordered) - np.isnan(ordered).sum(axis=0)
-    usable = (count >= LEAST_DEFINED * len(ordered)) & ~np.isnan(value)
+    usable = (count >= LEAST_DEFINED * len(ordered)) & ~np.isnan(value) & enough
     count = np.maximum(count, 1)
     with np.errstate(invalid="ignore"):
         below = (ordered < value).sum(axis=0) + (ordered == value).sum(axis=0) / 2.0

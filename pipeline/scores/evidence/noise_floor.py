@@ -31,10 +31,11 @@ from metrics import (
     bare_ranks,
     replicated,
 )
-from metrics.weights import FloatArray, IntArray
+from metrics.weights import FloatArray, IntArray, exposure_at, ratio_of
 from pipeline.log.whole_lists import run_starts
 from pipeline.scores.evidence.chance import SHUFFLES, Mix, drawn, shuffled_prefixes
 from pipeline.scores.evidence.randomness import normal_draws
+from pipeline.scores.evidence.resampling import Resampled
 from pipeline.settings.audit import Settings
 from schemas.columns import Table, quoted
 from schemas.counts import MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE
@@ -45,7 +46,9 @@ PASSED = 0.95
 exist in this share of draws, too."""
 ROUNDING = 1e-12
 """What rounding can make of equal numbers, relative to their size."""
-_READ = frozenset({"lists", "ranks", "groups", "unknown_counts", "catalogue", "target", "binary"})
+_READ = frozenset(
+    {"lists", "ranks", "groups", "unknown_counts", "absent", "catalogue", "target", "binary"}
+)
 """What a measure may read beside what is drawn: chance leaves it as it is."""
 
 
@@ -79,6 +82,7 @@ class Noise:
             self._pieces, (MIX_COUNTS, MIX_PAIRS, MIX_SAMPLE)
         )
         self._key: Key = ()
+        self._clusters: Resampled | None = None
         self._made: dict[tuple[Any, ...], Any] = {}
 
     def _pieces(self, table: Table) -> dict[Key, pyarrow.Table]:
@@ -96,9 +100,17 @@ class Noise:
         return pieces(found, ("slice", "slice_value", "attribute"))
 
     def floors(
-        self, part: tuple[str, str], attribute: str, found: Evaluation, counts: Counts
+        self,
+        part: tuple[str, str],
+        attribute: str,
+        found: Evaluation,
+        counts: Counts,
+        drawn: Resampled | None = None,
     ) -> tuple[Floor | None, ...]:
-        """The floor of each score of an evaluation; None where it is not known."""
+        """The floor of each score of an evaluation; None where it is not known.
+
+        ``drawn`` says how alike lists of a query are; without it, all lists are independent.
+        """
         none = (None,) * len(found.scores)
         key = (*part, attribute)
         measure = found.measure
@@ -107,6 +119,7 @@ class Noise:
         if key != self._key:
             # What is asked for next is of the same slice and attribute, or of another for good.
             self._key, self._made = key, {}
+        self._clusters = drawn
         depth = int(counts.ranks.rank.max(initial=1))
         wants = asked(measure, depth)
         if "prefixes" in wants.fields:
@@ -174,6 +187,7 @@ class Noise:
     def _sums(self, mix: Mix, weight: FloatArray, counts: Counts) -> FloatArray:
         """Each group's weight in draws, shape (draws, groups), within what positions allow."""
         mean, covariance = mix.weighted(weight)
+        covariance = _inflated(covariance, self._variance_of(weight))
         # What cannot change is what it is: not another number by a last bit.
         still = covariance.diagonal() <= (ROUNDING * mean) ** 2
         mean = np.where(still, counts.total("rows", weight[counts.ranks.rank - 1]), mean)
@@ -184,6 +198,8 @@ class Noise:
     def _shares(self, mix: Mix) -> FloatArray:
         """Each group's sum of shares of pairs won in draws, shape (draws, groups)."""
         mean, covariance = mix.pairs_won()
+        of_queries = None if self._clusters is None else self._clusters.pair_variance
+        covariance = _inflated(covariance, of_queries)
         return np.clip(drawn(mean, covariance, self._normal(mix.groups)), 0.0, 2.0 * mean)
 
     def _mix(self, groups: tuple[str, ...]) -> Mix:
@@ -227,8 +243,26 @@ class Noise:
         (shuffled,) = replicated(found, _replicates(alone, 1, prefixes=together)).scores
         if expected is None or shuffled is None:
             return (None,)
-        spread = np.sqrt(shuffled.reshape(-1, SHUFFLES).var(axis=1, ddof=1).mean() / counts.lists)
+        alike = self._once(("alike", groups), lambda: self._design_effect(counts))
+        lists = counts.lists / alike
+        spread = np.sqrt(shuffled.reshape(-1, SHUFFLES).var(axis=1, ddof=1).mean() / lists)
         return (_normal_floor(score.name, score.value, float(expected[0]), float(spread)),)
+
+    def _variance_of(self, weight: FloatArray) -> FloatArray | None:
+        """Variance of each group's weight by how far whole queries are apart, shape (groups,)."""
+        by_chance = None if self._clusters is None else self._clusters.of_weight(weight)
+        return None if by_chance is None else by_chance.variance
+
+    def _design_effect(self, counts: Counts) -> float:
+        """How many lists say no more than one, on average, where lists of a query are alike.
+
+        Measured on exposure: NDKL is no sum over rows.
+        """
+        mix = self._mix(counts.groups)
+        weight = exposure_at(np.arange(1, int(mix.length.max(initial=1)) + 1))
+        covariance, of_queries = mix.weighted(weight)[1], self._variance_of(weight)
+        alone, together = np.diag(covariance), np.diag(_inflated(covariance, of_queries))
+        return float(together.sum() / alone.sum()) if alone.sum() > 0.0 else 1.0
 
     def _shuffled(self, groups: tuple[str, ...]) -> PrefixCounts:
         """The sampled lists in random orders."""
@@ -241,6 +275,20 @@ class Noise:
         return PrefixCounts(
             *(each.reshape(flat) for each in (parts.entropy, parts.share, parts.own))
         )
+
+
+def _inflated(covariance: FloatArray, of_queries: FloatArray | None) -> FloatArray:
+    """``covariance``, with variances no smaller than those ``of_queries``.
+
+    Lists of a query that are alike move together: there is less to average over (Kish 1965).
+    """
+    if of_queries is None:
+        return covariance
+    alone = covariance.diagonal()
+    factor = np.sqrt(np.fmax(1.0, ratio_of(of_queries, alone)))
+    factor = np.where(np.isfinite(factor), factor, 1.0)
+    found: FloatArray = covariance * np.outer(factor, factor)
+    return found
 
 
 def _codes(names: Any, groups: tuple[str, ...]) -> IntArray:
@@ -276,6 +324,7 @@ def _replicates(
         catalogue=counts.catalogue,
         target=counts.target,
         unknown_counts=counts.unknown_counts,
+        absent=counts.absent,
         totals=totals or {},
     )
 

@@ -254,6 +254,7 @@ def test_what_counts_do_not_depend_on_may_change(tmp_path: Path) -> None:
         top_of_list="bad",
         unknown_group={"in_aggregations": True},
         thresholds={"EXP.MinMaxRatio": {"min": 0.999}},
+        evidence={"decide_by": "point", "min_queries": 0, "min_appearances": 0},
     )
     assert run_batch(changed, DAY, from_counts=True).breaches > 0
     again = stored(changed)

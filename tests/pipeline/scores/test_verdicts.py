@@ -1,5 +1,6 @@
 """Every way to a verdict: a table of cases, and batches in which each of them comes about."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from logs import Found, Rows, scored_file
 
 from metrics import Reason, Score, parse_score
-from pipeline.scores.evidence.doubt import Doubt
+from pipeline.scores.evidence.doubt import AgainstChance, Doubt
 from pipeline.scores.verdicts import Basis, Cause, Verdict, verdict_on
 from pipeline.settings.audit import Settings
 from pipeline.settings.load import settings_from
@@ -37,10 +38,12 @@ def judged(
     said: Settings | None = None,
     attribute: str | None = "group",
     slice_name: str = "all",
+    left_out: str | None = None,
 ) -> Verdict:
     score = Score(parse_score(label), value, reason)
     given = bases or (ENOUGH, Basis("b", 50, 50, 500, 50))
-    return verdict_on(score, said or settings(), attribute, slice_name, doubt, given)
+    here = attribute, slice_name
+    return verdict_on(score, said or settings(), *here, doubt, given, left_out=left_out)
 
 
 POINT = {"decide_by": "point"}
@@ -60,8 +63,56 @@ CASES: dict[str, tuple[dict[str, Any], str, str | None]] = {
     "chance alone, in the end acceptable": (
         {"doubt": Doubt(0.5, 0.7, p_noise=0.4, settled=0.8)}, "insufficient", "noise"
     ),
-    "beyond in any order, however many lists": (
-        {"doubt": Doubt(0.5, 0.7, p_noise=0.4, settled=0.79)}, "breach", None
+    "chance alone, and beyond by itself": (
+        {"doubt": Doubt(0.5, 0.7, p_noise=0.4, settled=0.79)}, "insufficient", "noise"
+    ),
+    "as chance would have it": (
+        {"doubt": replace(SURE, against_chance=AgainstChance(0.9, 0.85, 0.95, settled=0.7))},
+        "composition", None,
+    ),
+    "as chance would have it, and noise": (
+        {"doubt": Doubt(0.5, 0.7, p_noise=0.4, against_chance=AgainstChance(1.0, 0.9, 1.0, 0.7))},
+        "composition", None,
+    ),
+    "further than chance, but not for sure": (
+        {"doubt": replace(SURE, against_chance=AgainstChance(0.75, 0.65, 0.81, settled=0.7))},
+        "composition", None,
+    ),
+    "further than chance": (
+        {"doubt": replace(SURE, against_chance=AgainstChance(0.7, 0.65, 0.79, settled=0.7))},
+        "breach", None,
+    ),
+    "chance itself is within": (
+        {"doubt": replace(SURE, against_chance=AgainstChance(0.9, 0.85, 0.95, settled=0.8))},
+        "breach", None,
+    ),
+    "high, as chance would have it": (
+        {"label": HIGH, "value": 0.3,
+         "doubt": Doubt(0.25, 0.4, against_chance=AgainstChance(0.25, 0.19, 0.3, settled=0.21))},
+        "composition", None,
+    ),
+    "by the point, as chance would have it": (
+        {"said": settings(POINT),
+         "doubt": replace(SURE, against_chance=AgainstChance(0.8, 0.5, 0.9, settled=0.7))},
+        "composition", None,
+    ),
+    "by the point, further than chance": (
+        {"said": settings(POINT),
+         "doubt": replace(SURE, against_chance=AgainstChance(0.79, 0.5, 0.9, settled=0.7))},
+        "breach", None,
+    ),
+    "few queries hold most rows": (
+        {"bases": [ENOUGH, Basis("b", 50, 50, 500, 50, effective=14.9)]},
+        "insufficient", "few_effective_queries: b",
+    ),
+    "queries of different lengths": (
+        {"bases": [ENOUGH, Basis("b", 50, 50, 500, 50, effective=15.0)]}, "breach", None
+    ),
+    "within, but a group is left out": (
+        {"value": 0.9, "left_out": "few_queries: c"}, "insufficient", "few_queries: c"
+    ),
+    "beyond, whatever a group that is left out would say": (
+        {"left_out": "few_queries: c"}, "breach", None
     ),
     "nearly chance": ({"doubt": Doubt(0.5, 0.7, p_noise=0.05)}, "breach", None),
     "as seldom by chance as may be": (
@@ -169,7 +220,7 @@ def test_verdict(case: str) -> None:
     how, status, reason = CASES[case]
     rest = {name: value for name, value in how.items() if name not in ("value", "bases")}
     found = judged(how.get("value", 0.6), *how.get("bases", ()), **rest)
-    assert found == Verdict(status, reason)
+    assert (found.status, found.reason) == (status, reason)
     assert found.status in STATUSES
     assert (found.status == "insufficient") == (found.reason is not None)
 
@@ -311,7 +362,7 @@ def test_a_score_that_is_unfair_in_any_order() -> None:
         label: verdicts(rows, f"{label}(decay=0.75).MinMaxRatio", limit)[WHOLE]
         for label in ("ERBE", "ERBP")
     }
-    assert found == {"ERBE": ("breach", None), "ERBP": ("ok", None)}
+    assert found == {"ERBE": ("composition", None), "ERBP": ("ok", None)}
 
 
 @pytest.mark.slow
