@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline.compare.logs.report import Comparison
 
 _SCORES_SHOWN = 3
-"""Scores of a query that fit beside its name."""
+"""Scores of a query that fit beside its name in a line of 80 columns."""
 
 
 @click.command()

@@ -31,7 +31,7 @@ from schemas.columns import Row, Table, internal, quoted
 from schemas.counts import BUCKET_SUMS, LIST_STATS
 
 _DENSE_CELLS = 4_000_000
-"""Most cells of a table of lists by groups that is held at a time."""
+"""Most cells of a table of lists by groups that is held at a time: 32 MB for each such table."""
 
 
 def basis(settings: Settings, measure: Measure, attribute: str | None) -> str:

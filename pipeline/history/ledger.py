@@ -27,7 +27,8 @@ KEPT, DROPPED = "kept", "dropped"
 _CLOSINGS = (KEPT, DROPPED)
 WITHOUT_ROWS = "without_rows"
 """What entries say of a batch file whose rows were removed."""
-_BLOCK = 1 << 16  # bytes read at a time, backwards from the end
+_BLOCK = 1 << 16
+"""Bytes read at a time, backwards from the end: one read is nearly always enough for a line."""
 
 
 def digest(line: Line) -> str:

@@ -17,7 +17,7 @@ from pipeline.settings.choices import followed_scores
 from pipeline.settings.sections import Threshold
 
 MONTH = 30
-"""Batches that a glance goes back."""
+"""Batches that a glance goes back: four weeks and a little, in less than half a line."""
 Row = Mapping[str, Any]
 
 

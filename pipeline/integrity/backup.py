@@ -38,6 +38,8 @@ _NAME = re.compile(
 )
 """Names of files that a backup holds."""
 _ATTEMPTS = 5
+"""Copies that are begun: a run that ends meanwhile costs one, and five such in a row are a store
+that is never quiet."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pipeline.settings.audit import Settings
 from schemas.rules import LOGGED, REQUIRED
 
 _NAMED = 20  # names in a message: a file may have thousands of columns
-_LONGEST_NAME = 60
+_LONGEST_NAME = 60  # characters of it: the rest of the line is for the message
 _NESTED = ("STRUCT(", "MAP(", "UNION(", "VARIANT", "]")
 """What the types of columns begin or end with that hold more than one value in a row."""
 

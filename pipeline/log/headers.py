@@ -27,9 +27,9 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 """What other encodings begin with; the mark of UTF-16 is the start of that of UTF-32."""
-_SAMPLED_LINES = 1000
+_SAMPLED_LINES = 1000  # enough to see what a file is, without reading it
 _MOST_COLUMNS = 10_000  # with more, the file is not what it seems
-_LONGEST_NAME = 1000
+_LONGEST_NAME = 1000  # characters of a column; a longer name is a row taken for a header
 _SECOND = re.compile(r"_\d+$")
 _LINE = re.compile(r"\b[Ll]ine:? \d+")
 _IN_OTHER_WORDS = {

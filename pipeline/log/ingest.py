@@ -46,7 +46,7 @@ from schemas.rules import LOGGED, RANK
 from schemas.stored_log import LOG_ROWS, stored_log, views
 from schemas.tables import REJECTED_ROWS, RULE_COUNTS
 
-_SHOWN_GROUPS = 10
+_SHOWN_GROUPS = 10  # values in one line of a message
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,11 @@ from schemas.columns import literal
 from schemas.rules import LIST_ID, LOGGED, RANK, SCORE, list_rules
 
 _SAMPLES = 8
+"""Offenders of a rule that messages may choose from: the table has the others."""
 _NUMBERS = frozenset(column.name for column in LOGGED if column.type != "VARCHAR")
 _NUMBER = re.compile(r"\s*[+-]?(\d[\d.,_]*([eE][+-]?\d+)?|nan|inf(inity)?|true|false)\s*", re.I)
 _LONGEST_NUMBER = 40
+"""Characters of a text that may still be a number, and nothing that would have to be hidden."""
 _ESSENTIAL = (LIST_ID.name, RANK.name, SCORE.name)
 """Columns whose loss leaves a hole in the list, so that dropping the row alone is not enough."""
 

@@ -24,10 +24,11 @@ from schemas.stored_log import LOG_ITEMS, log_cells, log_lists
 
 _FAULT = "nothing was stored. This is a fault of the program: please report it."
 _TEXTS = 100_000
-"""Ids and names that are validated at a time."""
+"""Ids and names that are validated at a time, so that memory does not grow with their number."""
 _PIECE = 65_536
 """Rows that are compared at a time: their slots stay in the processor's cache."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 over the golden ratio: multiplied by it, neighbouring keys fall into slots far apart."""
 
 
 class RowsMissing(AuditError):

@@ -45,7 +45,9 @@ NO_EVIDENCE = {"resamples": 0, "noise_draws": 0}
 OF_INTERVALS = ("lower", "upper", "confidence", "seed")
 OF_NOISE = ("expected", "noise_limit", "p_noise")
 _GUESSED_GROUPS = 20
-"""Most values that a column may have to be taken for an attribute when none is named."""
+"""Most values that a column may have to be taken for an attribute when none is named.
+
+With more it is more likely an id or a number; who means it can name it."""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ from schemas.columns import Row
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 
 _STALE_SECONDS = 24 * 3600
+"""Age from which on files of a run are left over: younger ones may belong to one that goes on."""
 
 
 def attempt(

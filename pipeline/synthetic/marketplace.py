@@ -48,6 +48,8 @@ DEMOTED_GENDER, HARD_MARKET, HARD_DEVICE = "F", "de", "mobile"
 HARD_DEMOTION, MILD_DEMOTION = 0.90, 0.25
 """What the unfair ranker takes off a score; merits spread by about 0.25 around 0.5."""
 RANKER_NOISE = 0.20
+"""About the spread of merits: a better item usually wins, and the same query seldom gets the same
+list."""
 
 LOG_SCHEMA = pyarrow.schema(
     {
@@ -64,7 +66,10 @@ LOG_SCHEMA = pyarrow.schema(
 ITEM_SCHEMA = pyarrow.schema(dict.fromkeys(("item_id", "gender", "region"), pyarrow.string()))
 
 _CANDIDATES = 60
+"""Items that a query chooses from: twice the longest list, so that what is shown is a choice."""
 _DAYS_FOR_INCIDENTS = 8
+"""Days from which on there are incidents: with fewer, hardly a quiet day is left
+to compare them with."""
 
 Flags = npt.NDArray[np.bool_]
 

@@ -19,8 +19,8 @@ from pipeline.terminal.series import print_watched
 if TYPE_CHECKING:
     from pipeline.runs.outcome import Outcome
 
-_SHOWN = 12
-_GATED_NAMED = 4
+_SHOWN = 12  # lines of a table: what follows it stays on the same screen
+_GATED_NAMED = 4  # names of gated batches that fit into a line or two
 _UNTOLD = {
     "undefined": "with a threshold, but without a value",
     "insufficient": "with a threshold, but with too little evidence for a verdict",

@@ -22,11 +22,16 @@ if TYPE_CHECKING:
     from pipeline.runs.outcome import Outcome
 
 SUMMARY_VERSION = 1
+"""Goes up when a key of the summary changes its meaning or goes."""
 _BEGIN = f'{{"summary_version": {SUMMARY_VERSION}'
 _WORST = 5
+"""Scores of a batch that a summary names: the history has all of them."""
 _MOST_BYTES = 1200
-"""Bytes of what is said of one batch; scores that do not fit are left out, the least bad first."""
+"""Bytes of what is said of one batch; scores that do not fit are left out, the least bad first.
+
+A summary is passed from task to task, by schedulers with limits of their own."""
 _LONGEST = 200
+"""Characters of a message, so that one long text does not take the place of the scores."""
 
 
 def clear_summary(path: Path) -> None:

@@ -22,6 +22,7 @@ from pipeline.terminal.printing import fold, printable
 WIDEST = 31
 """Columns of a chart: a month of days."""
 _SHOWN = 12
+"""Series, a line or two each: they fit on one screen."""
 _RELEASE = "|"
 
 

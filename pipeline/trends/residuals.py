@@ -26,7 +26,7 @@ FLOOR_SHARE = 1e-9
 """Smallest standard deviation, alone and as a share of the mean: a score that never moves must not
 alarm when another summation order moves its last bits."""
 
-_WEEK = 7
+_WEEK = 7  # days
 _NO_DATE = 7
 """The bin beside the seven weekdays: of batches whose key is no date."""
 

@@ -27,7 +27,9 @@ from pipeline.store.paths import store_of
 from pipeline.store.sessions import attach, first_line, working
 
 MOST_QUERIES = 2000
-"""Queries that are cells of their own, those with most lists; others share 256 cells."""
+"""Queries that are cells of their own, those with most lists; others share 256 cells.
+
+More cells name more queries, and take more memory and time for each score."""
 
 _LISTS = "SELECT query_id, count(DISTINCT list_id) AS lists FROM {}.ranking_log GROUP BY query_id"
 

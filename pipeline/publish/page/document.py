@@ -27,13 +27,16 @@ CODES = {
 """A verdict as one letter of a series; '.' is no score."""
 NO_SCORE = "."
 CHANGES_SHOWN = 12
+"""The largest changes of a batch that the page has: a list that people read to its end."""
 CHANGES_BACK = 62
-"""Batches back for which the largest changes are kept, and how many of each."""
+"""Batches back for which it has them, two months: earlier ones would make the page larger."""
 SLICES_BACK = 31
-"""Batches back in which a slice must have been, to have a column."""
+"""Batches back in which a slice must have been, to have a column: a month of days."""
 DUE_SHOWN = 40
-"""Coming batches that the page knows, to say that one is missing when it is opened later."""
+"""Coming batches that the page knows, to say that one is missing when it is opened later: more than
+a month of nights."""
 ALERTS_SHOWN = 30
+"""Alerts on the page: who has more than that follows them elsewhere, and the page says so."""
 
 
 @dataclass

@@ -31,8 +31,10 @@ from pipeline.store.files import replace_file
 from pipeline.store.paths import store_of
 
 STRIP = 31
-"""Batches in the strip below the headline, and back to which alerts that are over are told."""
+"""Batches in the strip below the headline, and back to which alerts that are over are told:
+a month of days."""
 ROWS_WITHOUT_SCRIPT = 120
+"""Rows of the table where no script runs to fold them: a few screens."""
 _HERE = Path(__file__).parent
 _SCRIPTS = (
     *("state", "words", "drawing", "heat", "trend", "groups", "changes", "calendar"),
