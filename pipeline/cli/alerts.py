@@ -85,7 +85,7 @@ def _acts(
     settings = settings_of(config or context.obj)
     from pipeline.monitoring.alerts import act
 
-    found, assessed = act(
+    alert_ids, assessed = act(
         settings,
         names,
         action,
@@ -93,7 +93,7 @@ def _acts(
         note=note,
         until=until,
     )
-    _ended(settings, assessed, [f"{name} {said}" for name in found], {"alerts": found},
+    _ended(settings, assessed, [f"{name} {said}" for name in alert_ids], {"alerts": alert_ids},
            as_json=as_json, quiet=quiet)  # fmt: skip
 
 

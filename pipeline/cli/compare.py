@@ -55,25 +55,25 @@ def compare(
 
     if table:
         _refuse_input(table, a, b)
-    found = compared(a, b, metrics=metrics, k=k, p=p, config=config)
+    comparison = compared(a, b, metrics=metrics, k=k, p=p, config=config)
     if table:
-        _write(found, table)
+        _write(comparison, table)
     if as_json:
-        click.echo(json.dumps(found.document()))
+        click.echo(json.dumps(comparison.document()))
         return
     out = console(quiet=quiet)
-    for line in _heading(found):
+    for line in _heading(comparison):
         out.print(printable(line))
     out.print()
-    _print_overall(out, found)
-    for weight in found.prefix_weights():
+    _print_overall(out, comparison)
+    for weight in comparison.prefix_weights():
         out.print(
             f"p={weight['p']!r}: the first {weight['ranks']} ranks decide "
             f"{weight['weight']:.0%} of RBO and RBD"
         )
     if top:
         out.print()
-        _print_queries(out, found, top)
+        _print_queries(out, comparison, top)
 
 
 def _refuse_input(path: Path, *compared: str) -> None:

@@ -49,16 +49,16 @@ def explain(
     from pipeline.compare.batches.explain import explain as explained
     from pipeline.terminal.printing import console, printable
 
-    found = explained(settings, batch, score, against=against, attribute=attribute, by=by)
+    explanation = explained(settings, batch, score, against=against, attribute=attribute, by=by)
     if as_json:
-        click.echo(json.dumps(found.document()))
+        click.echo(json.dumps(explanation.document()))
         return
     out = console(quiet=quiet)
-    for line in found.verdict():
+    for line in explanation.verdict():
         out.print(printable(line))
-    for way, each in found.splits.items():
-        _print_parts(out, way, each)
-        _print_groups(out, way, each)
+    for way, split in explanation.splits.items():
+        _print_parts(out, way, split)
+        _print_groups(out, way, split)
 
 
 def _print_parts(out: "Console", way: str, found: "Split") -> None:

@@ -184,16 +184,16 @@ def _dates(moments: Iterable[datetime]) -> list[date]:
 
 def _pairs(option: str, texts: Iterable[str], example: str, problems: list[str]) -> dict[str, str]:
     """What stands before and after the first '=', each name once."""
-    found: dict[str, str] = {}
+    value_by_name: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")
         if not (name and value):
             problems.append(f"{option} {text}: write it as in {example}")
-        elif name in found:
+        elif name in value_by_name:
             problems.append(f"{option} {name}: given twice")
         else:
-            found[name] = value
-    return found
+            value_by_name[name] = value
+    return value_by_name
 
 
 def _number(what: str, text: str, problems: list[str]) -> float:
@@ -206,14 +206,14 @@ def _number(what: str, text: str, problems: list[str]) -> float:
 
 def _values(name: str, text: str, problems: list[str]) -> dict[str, float]:
     """Shares by value; a value without one has the share 1."""
-    found: dict[str, float] = {}
+    share_by_value: dict[str, float] = {}
     for part in text.split(","):
         value, sign, share = part.rpartition(":")
         value, share = (value, share) if sign else (part, "1")
-        if value in found:
+        if value in share_by_value:
             problems.append(f"--slice {name}: {value} stands twice")
-        found[value] = _number(f"--slice {name}, {value}", share, problems)
-    return found
+        share_by_value[value] = _number(f"--slice {name}, {value}", share, problems)
+    return share_by_value
 
 
 def _length(text: str, problems: list[str]) -> int | tuple[int, int]:

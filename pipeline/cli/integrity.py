@@ -100,23 +100,23 @@ def verify(
         raise NoData(f"{store_of(settings).root}: there is no store yet")
     out = console(quiet=quiet)
     with _progress("files", quiet=quiet) as progress:
-        found = look(settings, expect=expect, progress=progress)
-    again = []
+        verified = look(settings, expect=expect, progress=progress)
+    recomputed = []
     if recompute:
         with _progress("batches", quiet=quiet) as progress:
-            for each in computed_again(settings, batches, progress):
-                again.append(each)
-                for line in _recomputed(each):
+            for result in computed_again(settings, batches, progress):
+                recomputed.append(result)
+                for line in _recomputed(result):
                     out.print(line)
-    for text in found.problems:
+    for text in verified.problems:
         click.echo(f"evenrank: {safe(text)}", err=True)
-    for line in _verified(found):
+    for line in _verified(verified):
         out.print(line)
-    wrong = bool(found.problems) or any(not each.same for each in again)
+    wrong = bool(verified.problems) or any(not result.same for result in recomputed)
     if as_json:
-        document: dict[str, Any] = {**found.__dict__, "ok": not wrong}
+        document: dict[str, Any] = {**verified.__dict__, "ok": not wrong}
         if recompute:
-            document["recomputed"] = [each.__dict__ for each in again]
+            document["recomputed"] = [result.__dict__ for result in recomputed]
         click.echo(json.dumps(document))
     sys.exit(_DAMAGED if wrong else 0)
 

@@ -124,18 +124,18 @@ def run(
 
     Several are computed in turn, and assessed and published once, at the end.
     """
-    with events(summary, log=log, quiet=quiet) as told:
-        settings = told.settings = settings_of(config)
+    with events(summary, log=log, quiet=quiet) as events_of_run:
+        settings = events_of_run.settings = settings_of(config)
         from pipeline.settings.batch_keys import batch_keys
 
         batches = batch_keys(said, settings)
         ends = {"fail_on": fail_on, "require_data": require_data}
         work = {"force": force, "from_counts": from_counts}
         if len(batches) == 1:
-            _one(told, settings, batches[0], ends, as_json=as_json, notify=notify, **work)
+            _one(events_of_run, settings, batches[0], ends, as_json=as_json, notify=notify, **work)
         else:
             _many(
-                told,
+                events_of_run,
                 settings,
                 batches,
                 ends,
@@ -143,7 +143,7 @@ def run(
                 notify="newest" if notify else "none",
                 **work,
             )
-    sys.exit(told.exit_code)
+    sys.exit(events_of_run.exit_code)
 
 
 def _one(
@@ -169,7 +169,7 @@ def _one(
     out = console(quiet=told.silent)
     outcome = run_batch(settings, batch, notify=notify, publishing="changes", **work)
     told.add(outcome)
-    found = breaches(settings, [batch])
+    breached = breaches(settings, [batch])
     if outcome.status in ("no_data", "refused", "failed"):
         if not told.log:
             click.echo(f"evenrank: {safe(f'{batch}: {outcome.message}')}", err=True)
@@ -179,14 +179,14 @@ def _one(
             out.print(line)
         for line in untold_lines(verdicts(settings, [batch])):
             out.print(f"  {line}")
-        if found:
+        if breached:
             out.print()
-            print_scores(out, found, "Beyond their thresholds")
+            print_scores(out, breached, "Beyond their thresholds")
         print_watched(out, settings, last_month(settings, batch))
         print_alerts(out, alerts(settings, batches=[batch]), "Alerts seen in the batch")
     told.ended(gravest([outcome], _noticed(settings, [batch]), **ends))
     if as_json:
-        click.echo(json.dumps({**_outcome(outcome), "breaches": len(found)}))
+        click.echo(json.dumps({**_outcome(outcome), "breaches": len(breached)}))
 
 
 def _many(
@@ -255,14 +255,14 @@ def backfill(
     quiet: bool,
 ) -> None:
     """Audit many days; finished ones are skipped, so it can be interrupted."""
-    with events(summary, log=log, quiet=quiet) as told:
-        settings = told.settings = settings_of(config)
+    with events(summary, log=log, quiet=quiet) as events_of_run:
+        settings = events_of_run.settings = settings_of(config)
         from pipeline.settings.batch_keys import days
 
         if last < first:
             raise SettingsError(f"--to {last:%Y-%m-%d} lies before --from {first:%Y-%m-%d}")
         _many(
-            told,
+            events_of_run,
             settings,
             days(first.date(), last.date()),
             {"fail_on": fail_on, "require_data": require_data},
@@ -272,4 +272,4 @@ def backfill(
             notify="all" if notify else "none",
             as_json=as_json,
         )
-    sys.exit(told.exit_code)
+    sys.exit(events_of_run.exit_code)

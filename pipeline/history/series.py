@@ -112,14 +112,14 @@ def batches_of(settings: Settings, rows: Sequence[Row]) -> list[str]:
 def courses(rows: Iterable[Row], batches: Sequence[str]) -> list[Course]:
     """The scores that ``rows`` are about, each over all of ``batches``, in order of appearance."""
     place = {batch: at for at, batch in enumerate(batches)}
-    found: dict[tuple[Any, ...], list[Row | None]] = {}
+    rows_by_score: dict[tuple[Any, ...], list[Row | None]] = {}
     for row in rows:
         if row["batch"] in place:
             key = (row["slice"], row["slice_value"], row["attribute"], label_of(row))
-            found.setdefault(key, [None] * len(batches))[place[row["batch"]]] = row
+            rows_by_score.setdefault(key, [None] * len(batches))[place[row["batch"]]] = row
     return [
         Course(part, value, attribute, label, tuple(each))
-        for (part, value, attribute, label), each in found.items()
+        for (part, value, attribute, label), each in rows_by_score.items()
     ]
 
 

@@ -82,8 +82,8 @@ def backup(
             for path in sorted(part.rglob("*"))
             if path.is_file()
         }
-        said = {"made_at": datetime.now(UTC).isoformat(), "head": head, "files": files}
-        (part / MANIFEST).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+        manifest = {"made_at": datetime.now(UTC).isoformat(), "head": head, "files": files}
+        (part / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         _make_durable(part)
         part.rename(to)
         sync_folder(to.parent)
@@ -105,11 +105,11 @@ def _copied(settings: Settings, store: Store, part: Path, progress: Progress) ->
             raise StoreDamaged(several(f"{store.ledger}: is damaged", record.problems))
         current = told_by(record.kept).current
         problems = []
-        for at, (batch, said) in enumerate(sorted(current.items())):
+        for at, (batch, digest) in enumerate(sorted(current.items())):
             progress(at, len(current))
             copy = part / "batches" / f"{check_batch_key(batch)}.duckdb"
-            if not copy.exists() or file_digest(copy) != said:
-                problem = _copy_file(store.batch(batch), copy, said)
+            if not copy.exists() or file_digest(copy) != digest:
+                problem = _copy_file(store.batch(batch), copy, digest)
                 problems += [problem] if problem else []
         if not problems:
             break
@@ -172,9 +172,9 @@ def _make_durable(folder: Path) -> None:
 def read_manifest(source: Path) -> dict[str, Any]:
     """What a backup says it holds; AuditError names every file that is not as it says."""
     try:
-        said: dict[str, Any] = json.loads((source / MANIFEST).read_text(encoding="utf-8"))
-        files = dict(said["files"].items())
-        _ = said["head"], said["made_at"]
+        manifest: dict[str, Any] = json.loads((source / MANIFEST).read_text(encoding="utf-8"))
+        files = dict(manifest["files"].items())
+        _ = manifest["head"], manifest["made_at"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise AuditError(f"{source}: is no backup: {MANIFEST} is missing or damaged") from None
     problems = [f"{name}: is missing" for name in _ALWAYS if name not in files]
@@ -188,7 +188,7 @@ def read_manifest(source: Path) -> dict[str, Any]:
             problems.append(f"{name}: was changed")
     if problems:
         raise AuditError(several(f"{source}: is damaged", problems, "Nothing was restored."))
-    return said
+    return manifest
 
 
 def restore(
@@ -202,7 +202,7 @@ def restore(
     The backup is compared with its manifest first.  SettingsError where the store holds anything
     and ``replace`` is not said; StoreBusy where somebody writes to it.
     """
-    said = read_manifest(source)
+    manifest = read_manifest(source)
     store = store_of(settings)
     former = [path for path in _contents(store) if path.exists()]
     if former and not replace:
@@ -223,7 +223,7 @@ def restore(
     store.make()
     # There is a ledger all the time, and the history comes last: until then, whoever opens the
     # store is told that the history is missing, and nobody begins another.
-    for name in sorted(said["files"], key=_place):
+    for name in sorted(manifest["files"], key=_place):
         target = store.root / name
         new = target.with_name(f"{target.name}.part")
         try:
@@ -231,7 +231,7 @@ def restore(
             replace_file(new, target)
         finally:
             new.unlink(missing_ok=True)
-    facts = {"head": said["head"], "made_at": said["made_at"]}
+    facts = {"head": manifest["head"], "made_at": manifest["made_at"]}
     with (
         open_history(settings) as connection,
         sealed(connection, store, "restore", facts),

@@ -77,11 +77,13 @@ def rebuild(
             former = open_as_is(settings, connection, store, _FORMER) is None
             entries = _entries(store, Ledger(store.ledger).read(), _head(connection, former))
             whole = bool(entries)
-            said = told_by(entries) if whole else _all_there_is(store, _rows_of_former(connection))
-            work = _Work(settings, connection, store, said, former)
+            recorded = (
+                told_by(entries) if whole else _all_there_is(store, _rows_of_former(connection))
+            )
+            work = _Work(settings, connection, store, recorded, former)
             left_out = work.take_over_batches(progress)
             work.take_over_people(from_ledger=whole)
-            kept = work.take_over_superseded()
+            superseded = work.take_over_superseded()
             aside = [] if whole else put_aside(store.ledger)
             _begin(connection, Ledger(store.ledger), entries)
 
@@ -101,11 +103,11 @@ def rebuild(
     taken = {(row["batch"], row["revision"]) for row in work.rows}
     return Rebuilt(
         tuple(row["batch"] for row in work.rows if row["revision"]),
-        len(kept),
+        len(superseded),
         tuple(left_out),
         tuple(
             f"{batch}, revision {revision}"
-            for batch, revision in sorted(said.revisions.keys() - taken - kept)
+            for batch, revision in sorted(recorded.revisions.keys() - taken - superseded)
             if not any(text.startswith(f"{batch}:") for text in left_out)
         ),
         tuple(aside),
@@ -176,14 +178,14 @@ def _begin(connection: duckdb.DuckDBPyConnection, ledger: Ledger, entries: Seque
 
 def _all_there_is(store: Store, former: Sequence[Line]) -> Told:
     """What there is, by files and the former manifest, where nobody can tell what should be."""
-    found = Told(batches={row["batch"]: row for row in former}, from_the_start=False)
+    recorded = Told(batches={row["batch"]: row for row in former}, from_the_start=False)
     for path in sorted((store.root / "batches").glob("*.duckdb")):
         batch = check_batch_key(path.stem)
-        found.batches.setdefault(batch, {"batch": batch, "status": "done", "revision": 1})
-        found.files[batch] = [(file_digest(path), 0)]
-    for batch, row in found.batches.items():
-        found.revisions[batch, row["revision"]] = None
-    return found
+        recorded.batches.setdefault(batch, {"batch": batch, "status": "done", "revision": 1})
+        recorded.files[batch] = [(file_digest(path), 0)]
+    for batch, row in recorded.batches.items():
+        recorded.revisions[batch, row["revision"]] = None
+    return recorded
 
 
 @dataclass
@@ -255,14 +257,14 @@ class _Work:
 
     def _check(self, batch: str, revision: int, tables: Sequence[Table]) -> None:
         """_Unfit where rows of a result are not those that the ledger has the digest of."""
-        said = self.said.revisions.get((batch, revision))
+        digest = self.said.revisions.get((batch, revision))
         if not self.connection.execute(
             f"SELECT 1 FROM {HISTORY_DATABASE}.{tables[0].name} "
             "WHERE batch = ? AND revision = ? LIMIT 1",
             [batch, revision],
         ).fetchall():
             raise _Unfit("has no such result")
-        if said not in (None, digest_of(self.connection, tables, batch, revision)):
+        if digest not in (None, digest_of(self.connection, tables, batch, revision)):
             raise _Unfit("holds other numbers than the ledger says")
 
     def _attempt(self, said: Line) -> dict[str, Any]:

@@ -63,25 +63,25 @@ def verify(
     ``expect`` is the digest of a line of the ledger that was noted elsewhere: a ledger without it
     was replaced.  ``progress`` hears of batch files.  StoreBusy where another process writes.
     """
-    store, found = store_of(settings), Verified()
+    store, findings = store_of(settings), Verified()
     with working(settings, [store.root]) as connection:
         problem = open_as_is(settings, connection, store, HISTORY_DATABASE)
         # Nobody writes to the ledger while the history is open here.
         record = Ledger(store.ledger).read()
-        _look_at_ledger(store, record, expect, found)
-        usable = _usable(connection, problem, store, record, found)
-        told = _told(connection if usable else None, store, record, found)
-        if told is None:
-            return found
-        readable = usable and _look_at_history(settings, connection, store, told, found)
+        _look_at_ledger(store, record, expect, findings)
+        usable = _usable(connection, problem, store, record, findings)
+        recorded = _told(connection if usable else None, store, record, findings)
+        if recorded is None:
+            return findings
+        readable = usable and _look_at_history(settings, connection, store, recorded, findings)
         _look_at_files(
-            settings, store, record, told, connection if readable else None, found, progress
+            settings, store, record, recorded, connection if readable else None, findings, progress
         )
     if readable:
         wrong, stale = copy_problem(settings, store, record)
-        found.problems += wrong
-        found.unfinished += stale
-    return found
+        findings.problems += wrong
+        findings.unfinished += stale
+    return findings
 
 
 def _look_at_ledger(store: Store, record: Record, expect: str | None, found: Verified) -> None:

@@ -57,22 +57,24 @@ def log_layouts(
     problems = []
     nested: list[str] = []
     for source in sources:
-        here = layout(source, settings, [*logged, *settings.slices, *settings.attribute_columns])
+        mapping = layout(source, settings, [*logged, *settings.slices, *settings.attribute_columns])
         missing = [
             name
             for name in (*REQUIRED, *settings.slices, *settings.attribute_columns)
-            if name not in here.found and name not in supplied
+            if name not in mapping.found and name not in supplied
         ]
-        if "rank" not in here.found and "score" not in here.found:
+        if "rank" not in mapping.found and "score" not in mapping.found:
             missing.append("rank")
-        missing += [name for name in settings.columns if name in logged and name not in here.found]
+        missing += [
+            name for name in settings.columns if name in logged and name not in mapping.found
+        ]
         for name in dict.fromkeys(missing):
-            problems.append(f"{source.shown}: {_absent(name, here, source, settings)}")
-        nested += nested_columns(source, here)
-        layouts.append(here)
-    held = [frozenset(each.found) for each in layouts]
-    if not problems and len(set(held)) > 1:
-        differing = sorted(frozenset.union(*held) - frozenset.intersection(*held))
+            problems.append(f"{source.shown}: {_absent(name, mapping, source, settings)}")
+        nested += nested_columns(source, mapping)
+        layouts.append(mapping)
+    names_by_file = [frozenset(each.found) for each in layouts]
+    if not problems and len(set(names_by_file)) > 1:
+        differing = sorted(frozenset.union(*names_by_file) - frozenset.intersection(*names_by_file))
         problems.append(
             f"the files differ in columns: {', '.join(differing)} is only in some of them"
         )

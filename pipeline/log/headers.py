@@ -131,17 +131,17 @@ def json_columns(
         if len(set(keys)) < len(keys):
             raise FileProblem(f"line {number}: a key stands twice")
     try:
-        found = connection.execute(
+        key_rows = connection.execute(
             "SELECT DISTINCT unnest(json_keys(json)) FROM read_ndjson_objects("
             f"{literal(as_pattern(path))}, maximum_object_size = {LONGEST_LINE}) "
             f"LIMIT {_MOST_COLUMNS + 1}"
         ).fetchall()
     except duckdb.Error as error:
         raise FileProblem(f"not JSON lines: {said_of(error, path)}") from None
-    if not found:
+    if not key_rows:
         raise FileProblem("empty_file: the file holds no objects")
     # A key without a name cannot be a column, and none is looked for.
-    return _apart(sorted(name for (name,) in found if name), known)
+    return _apart(sorted(name for (name,) in key_rows if name), known)
 
 
 def parquet_columns(

@@ -104,14 +104,16 @@ def ingest(
     supplied = [name for name in from_items if name not in logged]
     reading = Reading(connection, settings, database, logged)
     create(connection, database, REJECTED_ROWS, RULE_COUNTS, GROUP_SIZES)
-    read = open_delivered(reading, sources, layouts)
-    if read == 0:
+    rows_read = open_delivered(reading, sources, layouts)
+    if rows_read == 0:
         raise NoData("the files hold no rows")
     if items is not None and item_layout is not None:
         read_items(reading, items, item_layout)
     notes = _notes(sources, layouts, logged)
     try:
-        found = _ingested(reading, sources, supplied, Ingested(read, 0, 0, 0, 0, {}, (), notes))
+        ingested = _ingested(
+            reading, sources, supplied, Ingested(rows_read, 0, 0, 0, 0, {}, (), notes)
+        )
     except (duckdb.OutOfMemoryException, duckdb.InterruptException):
         raise
     except duckdb.Error as error:
@@ -119,7 +121,7 @@ def ingest(
     changed = [f"{source.shown}: changed while it was read" for source in sources if source.changed]
     if changed:
         raise DataRefused(several("the files are not whole yet; run the batch again", changed))
-    return found
+    return ingested
 
 
 def _ingested(
@@ -182,21 +184,23 @@ def _store_clean(reading: Reading, supplied: Sequence[str]) -> Surveyed:
     dense = RANK.name not in reading.logged or settings.ranks.gaps == "reject"
     sort = False
     while True:
-        found = surveyed(reading)
-        part = clean_part(suspects=found.suspects > 0, apart=found.apart or sort)
+        surveyed_lists = surveyed(reading)
+        clean_lists = clean_part(
+            suspects=surveyed_lists.suspects > 0, apart=surveyed_lists.apart or sort
+        )
         try:
             with transaction(reading.connection):
-                store(reading, part, supplied)
-                gate(reading, binary=found.graded_rows == 0, dense=dense)
+                store(reading, clean_lists, supplied)
+                gate(reading, binary=surveyed_lists.graded_rows == 0, dense=dense)
         except Repeated as repeated:
             suspect(reading, repeated.lists)
         except ListsApart:
-            if part.apart:
+            if clean_lists.apart:
                 # Sorted rows stand together, so these lists are not whole.
                 raise RowsMissing from None
             sort = True
         else:
-            return found
+            return surveyed_lists
 
 
 def _with_judged(reading: Reading, found: Ingested) -> Ingested:

@@ -93,18 +93,18 @@ class Source:
 
     def lines_of(self, rows: Iterable[int]) -> dict[int, int]:
         """The lines on which ``rows`` start; empty for a file whose rows are not lines."""
-        wanted = set(rows)
-        if self.path is None or self.format not in ("csv", "jsonl") or not wanted:
+        row_numbers = set(rows)
+        if self.path is None or self.format not in ("csv", "jsonl") or not row_numbers:
             return {}
-        found: dict[int, int] = {}
+        lines: dict[int, int] = {}
         with opened_text(self.path) as file:
             text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
             for row, line in enumerate(_starts(text, self.format), 1):
-                if row in wanted:
-                    found[row] = line
-                    if len(found) == len(wanted):
+                if row in row_numbers:
+                    lines[row] = line
+                    if len(lines) == len(row_numbers):
                         break
-        return found
+        return lines
 
 
 def _starts(text: IO[str], form: Format) -> Iterator[int]:

@@ -90,14 +90,16 @@ def gate(reading: Reading, *, binary: bool, dense: bool, first: int = 0) -> None
 
 
 def _validate(schema: pa.DataFrameSchema, rows: pyarrow.Table) -> None:
-    said = [name for name in rows.column_names if name in schema.columns]
+    described_columns = [name for name in rows.column_names if name in schema.columns]
     try:
-        schema.validate(rows.select(said).to_pandas(types_mapper=pd.ArrowDtype), lazy=True)
+        schema.validate(
+            rows.select(described_columns).to_pandas(types_mapper=pd.ArrowDtype), lazy=True
+        )
     except pandera.errors.SchemaErrors as errors:
         broken = sorted({str(each) for each in errors.failure_cases["check"]})
         raise AuditError(
             f"rows that the checks let through do not pass the schema ({', '.join(broken)} on "
-            f"{', '.join(said)}); {_FAULT}"
+            f"{', '.join(described_columns)}); {_FAULT}"
         ) from None
 
 

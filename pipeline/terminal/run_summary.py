@@ -109,7 +109,7 @@ def _paths(store: Store | None) -> dict[str, str | None]:
 
 
 def _batch(outcome: "Outcome", seen: Mapping[str, Any]) -> dict[str, Any]:
-    found = {
+    summary = {
         "batch": outcome.batch,
         "status": outcome.status,
         "revision": outcome.revision,
@@ -124,25 +124,25 @@ def _batch(outcome: "Outcome", seen: Mapping[str, Any]) -> dict[str, Any]:
         "message": cut(outcome.message.split("\n")[0], _LONGEST) or None,
         "worst": list(seen.get("worst", ())),
     }
-    while found["worst"] and len(json.dumps(found, ensure_ascii=False).encode()) > _MOST_BYTES:
-        found["worst"].pop()
-    return found
+    while summary["worst"] and len(json.dumps(summary, ensure_ascii=False).encode()) > _MOST_BYTES:
+        summary["worst"].pop()
+    return summary
 
 
 def _seen(settings: Settings, batches: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What the history says of batches since they were assessed."""
-    known, told = manifest(settings), breaches(settings, batches)
-    few, moved = insufficient_and_shifts(settings, batches) if known else ({}, {})
+    manifest_rows, breached = manifest(settings), breaches(settings, batches)
+    insufficient, shifts = insufficient_and_shifts(settings, batches) if manifest_rows else ({}, {})
     return {
         batch: {
-            "breaches": known[batch].breaches,
-            "insufficient": few.get(batch, 0),
-            "shifts": moved.get(batch, 0),
-            "gated": known[batch].gated,
-            "worst": worst([row for row in told if row["batch"] == batch], settings),
+            "breaches": manifest_rows[batch].breaches,
+            "insufficient": insufficient.get(batch, 0),
+            "shifts": shifts.get(batch, 0),
+            "gated": manifest_rows[batch].gated,
+            "worst": worst([row for row in breached if row["batch"] == batch], settings),
         }
         for batch in batches
-        if batch in known
+        if batch in manifest_rows
     }
 
 

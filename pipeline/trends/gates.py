@@ -71,18 +71,18 @@ def tested(today: Facts, before: Sequence[Facts], limits: Gate) -> tuple[Gated, 
     baseline = before[-limits.window :]
     if len(baseline) < limits.least:
         return ()
-    found: list[Gated] = []
+    tested_gates: list[Gated] = []
     if limits.volume is not None:
-        found += _furthest(_volumes(today, baseline, limits.volume))
+        tested_gates += _furthest(_volumes(today, baseline, limits.volume))
     if limits.list_length is not None:
-        found += _list_lengths(today, baseline, limits.list_length)
+        tested_gates += _list_lengths(today, baseline, limits.list_length)
     if limits.group_mix is not None:
-        found += _group_mixes(today, baseline, limits.group_mix)
+        tested_gates += _group_mixes(today, baseline, limits.group_mix)
     if limits.unknown_share is not None:
-        found += _unknown_shares(today, baseline, limits.unknown_share)
+        tested_gates += _unknown_shares(today, baseline, limits.unknown_share)
     if limits.labels is not None:
-        found += _furthest(_labels(today, baseline, limits.labels))
-    return tuple(found)
+        tested_gates += _furthest(_labels(today, baseline, limits.labels))
+    return tuple(tested_gates)
 
 
 def _gated(

@@ -169,14 +169,14 @@ def _cells_of(
             "JOIN cells USING (query_id) GROUP BY cell"
         ).fetchall()
     )
-    found = connection.sql(
+    histogram = connection.sql(
         f"SELECT *, relevance_sum::DOUBLE / {float(UNIT)!r} AS relevance, "
         f"click_sum::DOUBLE / {float(UNIT)!r} AS click FROM "
         f"(SELECT cell, {group} AS group_value, rank, {histogram_sums(settings)} "
         f"FROM {database}.ranking_log JOIN cells USING (query_id) GROUP BY ALL) "
         "ORDER BY cell, group_value, rank"
     ).to_arrow_table()
-    names = found["cell"].to_numpy()
+    names = histogram["cell"].to_numpy()
     starts = run_starts(names)
     ends = np.append(starts[1:], len(names))
     code = {name: at for at, name in enumerate(whole.groups)}
@@ -184,7 +184,7 @@ def _cells_of(
         str(names[start]): replace(
             whole,
             lists=lists[names[start]],
-            ranks=_histogram(found.slice(start, end - start), code),
+            ranks=_histogram(histogram.slice(start, end - start), code),
             pairs=None,
             prefixes=None,
             items=None,

@@ -140,31 +140,37 @@ class Layout:
 
         Its groups are those with rows, and those that the measure expects.
         """
-        _, known, histogram, pairs, prefixes, sums = (state[a:b] for a, b in pairwise(self._starts))
+        _, known_rows, histogram, pairs, prefixes, sums = (
+            state[a:b] for a, b in pairwise(self._starts)
+        )
         columns = histogram.reshape(len(_HISTOGRAM), -1)
         rows = np.bincount(self.group, weights=columns[0], minlength=len(self.groups))
         expected = _expected(self.measure, like)
-        kept = np.array(
+        groups_kept = np.array(
             [n > 0 or name in expected for n, name in zip(rows, self.groups, strict=True)],
             dtype=np.bool_,
         )
-        here = kept[self.group]
-        place = np.cumsum(kept) - 1
-        taken = kept if self.measure.metric.per_group else np.ones(1, dtype=np.bool_)
-        tables = sums.reshape(len(self.sums), len(_SUMS), self.width)[:, :, taken]
+        rows_kept = groups_kept[self.group]
+        place = np.cumsum(groups_kept) - 1
+        measured_groups = (
+            groups_kept if self.measure.metric.per_group else np.ones(1, dtype=np.bool_)
+        )
+        tables = sums.reshape(len(self.sums), len(_SUMS), self.width)[:, :, measured_groups]
         # Nothing that is computed from counts asks them to be whole numbers.
-        parts = cast(Any, columns[:, here])
-        two = cast(Any, pairs.reshape(len(_PAIRS), -1)[:, kept])
-        three = prefixes.reshape(len(_PREFIXES), -1)[:, kept]
+        histogram_columns = cast(Any, columns[:, rows_kept])
+        pair_columns = cast(Any, pairs.reshape(len(_PAIRS), -1)[:, groups_kept])
+        prefix_columns = prefixes.reshape(len(_PREFIXES), -1)[:, groups_kept]
         return replace(
             like,
             lists=cast(int, float(state[0])),
-            groups=tuple(name for name, yes in zip(self.groups, kept, strict=True) if yes),
-            ranks=RankHistogram(place[self.group[here]], self.rank[here], *parts),
-            pairs=PairCounts(*two) if like.pairs is not None else None,
-            prefixes=PrefixCounts(*three) if like.prefixes is not None else None,
+            groups=tuple(name for name, yes in zip(self.groups, groups_kept, strict=True) if yes),
+            ranks=RankHistogram(
+                place[self.group[rows_kept]], self.rank[rows_kept], *histogram_columns
+            ),
+            pairs=PairCounts(*pair_columns) if like.pairs is not None else None,
+            prefixes=PrefixCounts(*prefix_columns) if like.prefixes is not None else None,
             items=None,
-            known_rows=dict(zip(self.known, known.tolist(), strict=True)),
+            known_rows=dict(zip(self.known, known_rows.tolist(), strict=True)),
             list_sums={
                 key: ListSums(*cast(Any, table))
                 for key, table in zip(self.sums, tables, strict=True)
@@ -207,14 +213,14 @@ class Point:
 
 def point(name: ScoreName, counts: Counts, *, top_is_good: bool = True) -> Point:
     """What ``name`` is on ``counts``."""
-    found = evaluate(name.measure, counts, top_is_good=top_is_good)
+    evaluated = evaluate(name.measure, counts, top_is_good=top_is_good)
     # A measure that was narrowed to one aggregation has no other.
-    own = next(each for each in found.scores if each.name.aggregation == name.aggregation)
+    own = next(each for each in evaluated.scores if each.name.aggregation == name.aggregation)
     groups: dict[str, float] = {}
     reasons: dict[str, str] = {}
-    if found.values is not None:
-        groups = dict(zip(found.groups, found.values.values.tolist(), strict=True))
-        stated = zip(found.groups, found.values.reasons, strict=True)
+    if evaluated.values is not None:
+        groups = dict(zip(evaluated.groups, evaluated.values.values.tolist(), strict=True))
+        stated = zip(evaluated.groups, evaluated.values.reasons, strict=True)
         reasons = {group: reason.value for group, reason in stated if reason is not None}
     value = nan if own.value is None else own.value
     return Point(value, own.reason, own.worst_group, groups, reasons)

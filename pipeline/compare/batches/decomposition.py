@@ -217,7 +217,7 @@ class _Split:
         def value(counts: Counts | None) -> float | None:
             return None if counts is None else _known(self._point(counts).value)
 
-        found = [
+        parts = [
             Part(
                 key,
                 self.lists[at][0],
@@ -235,7 +235,7 @@ class _Split:
             )
             for at, key in enumerate(self.cells)
         ]
-        return sorted(found, key=lambda each: (-abs(each.mix) - abs(each.treatment), each.cell))
+        return sorted(parts, key=lambda each: (-abs(each.mix) - abs(each.treatment), each.cell))
 
     def _change(self, real: Sequence[Point], mix: FloatArray, at: int) -> Change:
         """The score, or the group at ``at - 1``, before and after."""

@@ -63,9 +63,9 @@ def compare(
         settings = load_settings(Path(config) if config else None)
     places = [_place(str(name), settings) for name in (a, b)]
     base = settings or _any_settings()
-    with _workspace(base, places) as (here, connection):
+    with _workspace(base, places) as (workspace, connection):
         sides = [
-            _read(connection, here, place, database)
+            _read(connection, workspace, place, database)
             for place, database in zip(places, ("a", "b"), strict=True)
         ]
         matching = match(connection)
@@ -75,22 +75,22 @@ def compare(
                 f"{sides[1].name} {matching.only_b:,}; lists are matched by query_id, or by "
                 "list_id where none is logged"
             )
-        return _compared(connection, here, sides, matching, measures)
+        return _compared(connection, workspace, sides, matching, measures)
 
 
 def _measures(metrics: Sequence[str], *, k: int | None, p: float | None) -> tuple[Measure, ...]:
     labels = [metrics] if isinstance(metrics, str) else list(metrics)
     try:
-        found = measures_for(labels or (COMPARISON.name,), k=k, p=p)
+        measures = measures_for(labels or (COMPARISON.name,), k=k, p=p)
     except ValueError as error:
         raise SettingsError(str(error)) from None
-    for each in found:
-        if each.metric.family != COMPARISON:
+    for measure in measures:
+        if measure.metric.family != COMPARISON:
             own = ", ".join(metric.name for metric in COMPARISON_METRICS)
-            raise SettingsError(f"{each.label} does not compare two rankings; there are {own}")
-        if each.given["reference"] != "logged":
-            raise SettingsError(f"{each.label}: the reference is B's order; leave reference out")
-    return found
+            raise SettingsError(f"{measure.label} does not compare two rankings; there are {own}")
+        if measure.given["reference"] != "logged":
+            raise SettingsError(f"{measure.label}: the reference is B's order; leave reference out")
+    return measures
 
 
 @dataclass(frozen=True)

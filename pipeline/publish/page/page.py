@@ -70,35 +70,35 @@ def write_report(settings: Settings, out: Path | None = None) -> Path:
 
 def page(copy: Copy, settings: Settings) -> str:
     """The page of a copy as HTML."""
-    told = document(copy)
+    contents = document(copy)
     batches = {row["batch"]: row for row in copy.batches()}
-    said, verdict = headline(told.newest, batches.get(told.newest or ""))
-    about = told.data["about"]
+    title, verdict = headline(contents.newest, batches.get(contents.newest or ""))
+    about = contents.data["about"]
     published = datetime.fromisoformat(about["published_at"])
     style = (_HERE / "page.css").read_text(encoding="utf-8")
     script, vega = _script(), _closed(drawing().library)
-    since = told.data["batches"][-STRIP:][:1]
+    since = contents.data["batches"][-STRIP:][:1]
     alerts = copy.alerts(since[0] if since else "", ALERTS_SHOWN + 1)
     heat = _judged(copy)
     return _template().render(
         policy=_policy(style, vega, script),
-        title=f"Evenrank: {said}",
+        title=f"Evenrank: {title}",
         name=_name(settings),
         about=about,
         published=utc(published),
         epoch=int(published.timestamp() * 1000),
-        headline=said,
+        headline=title,
         look=LOOKS[verdict] if verdict else None,
-        newest=told.newest,
-        facts=_facts(copy, told, batches),
-        counts=_counts(batches.get(told.newest or "")),
-        strip=_strip(told),
+        newest=contents.newest,
+        facts=_facts(copy, contents, batches),
+        counts=_counts(batches.get(contents.newest or "")),
+        strip=_strip(contents),
         alerts=[_alert(row) for row in alerts[:ALERTS_SHOWN]],
         alerts_left=len(alerts) > ALERTS_SHOWN,
         heat=heat[:ROWS_WITHOUT_SCRIPT],
         heat_left=max(0, len(heat) - ROWS_WITHOUT_SCRIPT),
         sections=SECTIONS,
-        definitions=_definitions(told),
+        definitions=_definitions(contents),
         aggregations=AGGREGATIONS,
         looks=(*VERDICTS, *ABSENT),
         database=store_of(settings).dashboard.name,
@@ -110,7 +110,7 @@ def page(copy: Copy, settings: Settings) -> str:
                 for look in LOOKS.values()
             ]
         ),
-        packed=_packed(told),
+        packed=_packed(contents),
         library=Markup(vega),
         script=Markup(script),
     )
@@ -228,16 +228,16 @@ def _strip(told: Document) -> list[dict[str, Any]]:
         counts = {look.name: data["counts"][look.name][at] for look in VERDICTS}
         if data["scored"][at]:
             name = next((name for name, n in counts.items() if n), "not_judged")
-            said = f"{counts[name]:,} {LOOKS[name].word}"
+            summary = f"{counts[name]:,} {LOOKS[name].word}"
         else:
             name = data["states"][at]
-            said = LOOKS[name].word
+            summary = LOOKS[name].word
         strip.append(
             {
                 "batch": data["batches"][at],
                 "look": LOOKS[name],
                 "absent": not data["scored"][at],
-                "said": said,
+                "said": summary,
             }
         )
     return strip
@@ -248,9 +248,9 @@ def _alert(row: Row) -> dict[str, Any]:
     where = [line for line in more if line.startswith(OTHERS[0])]
     opened, last = row["opened"], row["last_seen"]
     when = opened if opened == last else f"{opened} to {last}"
-    said = f"{when}: {row['kind']}, {row['state']}"
+    status = f"{when}: {row['kind']}, {row['state']}"
     if row["acknowledged_at"]:
-        said += f"; acknowledged by {row['acknowledged_by']}"
+        status += f"; acknowledged by {row['acknowledged_by']}"
     show = {"slice": row["slice"], "value": row["slice_value"], "batch": row["last_seen"]}
     show["attribute"] = row["attribute"] or ""
     if row["kind"] == "breach":
@@ -259,7 +259,7 @@ def _alert(row: Row) -> dict[str, Any]:
         "first": first,
         "where": " ".join(where),
         "more": [*(line for line in more if line not in where), f"Alert {row['alert']}."],
-        "said": f"{said}.",
+        "said": f"{status}.",
         "state": row["state"],
         "show": "" if row["kind"] == "gate" else urlencode(show),
     }
