@@ -214,12 +214,14 @@ def mark(
             print_markers(console(), rows)
         return
     if text:
-        assessed, said = write(settings, batch, text), f"marked: {text}"
+        assessed, outcome = write(settings, batch, text), f"marked: {text}"
         if batch not in manifest(settings):
             tell(f"{batch}: the history has no such batch yet; --remove takes the mark back")
     else:
-        assessed, said = unmark(settings, batch), "no longer marked"
-    _ended(settings, assessed, [f"{batch} {said}"], {"batch": batch}, as_json=as_json, quiet=quiet)
+        assessed, outcome = unmark(settings, batch), "no longer marked"
+    _ended(
+        settings, assessed, [f"{batch} {outcome}"], {"batch": batch}, as_json=as_json, quiet=quiet
+    )
 
 
 @click.command()

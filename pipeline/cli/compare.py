@@ -174,12 +174,12 @@ def _shown(found: "Comparison") -> list[str]:
     """Labels of the scores beside a query: what it is ordered by, then other metrics."""
     first = found.deciding
     # A distance is what an overlap lacks of 1, so both would say the same.
-    said = {"RBO", "RBD"} if first.measure.metric.name in ("RBO", "RBD") else set()
-    said.add(first.measure.metric.name)
+    metrics_shown = {"RBO", "RBD"} if first.measure.metric.name in ("RBO", "RBD") else set()
+    metrics_shown.add(first.measure.metric.name)
     labels = [first.label]
     for name in found.scores:
         metric = name.measure.metric.name
-        if metric not in said and name.fairest is not None:
-            said.add(metric)
+        if metric not in metrics_shown and name.fairest is not None:
+            metrics_shown.add(metric)
             labels.append(name.label)
     return labels[:_SCORES_SHOWN]

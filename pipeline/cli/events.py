@@ -80,13 +80,13 @@ def events(summary: Path | None, *, log: bool, quiet: bool) -> Iterator[Events]:
     """
     from pipeline.terminal.notes import notes_to
 
-    told = Events(log=log, quiet=quiet)
-    with notes_to(lambda _, text: told.note(text)):
+    events_of_run = Events(log=log, quiet=quiet)
+    with notes_to(lambda _, text: events_of_run.note(text)):
         if summary is None:
             with ended_by_sigterm():
-                yield told
+                yield events_of_run
         else:
-            yield from _with_summary(told, summary)
+            yield from _with_summary(events_of_run, summary)
 
 
 def _with_summary(told: Events, summary: Path) -> Iterator[Events]:

@@ -76,18 +76,18 @@ def _print_parts(out: "Console", way: str, found: "Split") -> None:
         table.add_column(name, justify="right", no_wrap=True)
     show = signed(found)
     lists = [
-        sum(each.lists_before for each in found.parts),
-        sum(each.lists_after for each in found.parts),
+        sum(part.lists_before for part in found.parts),
+        sum(part.lists_after for part in found.parts),
     ]
-    for each in found.parts[:_SHOWN]:
-        shares = (each.lists_before / lists[0], each.lists_after / lists[1])
-        scores = ("-" if value is None else number(value) for value in (each.before, each.after))
+    for part in found.parts[:_SHOWN]:
+        shares = (part.lists_before / lists[0], part.lists_after / lists[1])
+        scores = ("-" if value is None else number(value) for value in (part.before, part.after))
         table.add_row(
-            printable(each.cell),
+            printable(part.cell),
             *(f"{share:.1%}" if share else "-" for share in shares),
             *scores,
-            show(each.mix),
-            show(each.treatment),
+            show(part.mix),
+            show(part.treatment),
         )
     count, mix, treatment = rest_of(found.parts, _SHOWN)
     if count:
@@ -115,16 +115,22 @@ def _print_groups(out: "Console", way: str, found: "Split") -> None:
     if not found.groups:
         return
     show = Signed(
-        *(n for each in found.groups.values() for n in (each.change, each.mix, each.treatment))
+        *(
+            n
+            for change in found.groups.values()
+            for n in (change.change, change.mix, change.treatment)
+        )
     )
     table = Table(box=None, pad_edge=False)
     table.add_column("group", overflow="fold")
     for name in ("A", "B", "change", "mix", "treatment"):
         table.add_column(name, justify="right", no_wrap=True)
-    for group, each in found.groups.items():
-        values = ("-" if value is None else number(value) for value in (each.before, each.after))
+    for group, change in found.groups.items():
+        values = (
+            "-" if value is None else number(value) for value in (change.before, change.after)
+        )
         table.add_row(
-            printable(group), *values, show(each.change), show(each.mix), show(each.treatment)
+            printable(group), *values, show(change.change), show(change.mix), show(change.treatment)
         )
     out.print()
     out.print(table)

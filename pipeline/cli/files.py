@@ -242,12 +242,12 @@ def metrics(names: tuple[str, ...], as_json: bool) -> None:
     from pipeline.terminal.printing import console
 
     try:
-        found = catalogue.chosen(names)
+        chosen = catalogue.chosen(names)
     except LabelError as error:
         raise SettingsError(str(error)) from None
     if as_json:
-        click.echo(json.dumps(catalogue.catalogue(found)))
+        click.echo(json.dumps(catalogue.catalogue(chosen)))
     elif names:
-        catalogue.print_details(console(), found)
+        catalogue.print_details(console(), chosen)
     else:
         catalogue.print_overview(console())

@@ -105,13 +105,13 @@ def generate(
         if not quiet:
             click.echo(text, err=True)
 
-    said = {name: value for name, value in more.items() if value not in (None, ())}
+    options = {name: value for name, value in more.items() if value not in (None, ())}
     period = {"start": start.date(), "days": days, "lists": lists}
     try:
         if phi is None:
-            _marketplace(out, said, items=items, seed=seed, progress=tell, **period)
+            _marketplace(out, options, items=items, seed=seed, progress=tell, **period)
         else:
-            _biased(out, said, {"phi": phi, "items": items, "seed": seed}, period, tell)
+            _biased(out, options, {"phi": phi, "items": items, "seed": seed}, period, tell)
     except ValueError as error:
         raise SettingsError(str(error)) from None
     except OSError as error:

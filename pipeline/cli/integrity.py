@@ -139,21 +139,23 @@ def rebuild(config: Path | None, as_json: bool, quiet: bool) -> None:
     from pipeline.terminal.printing import console, printable
 
     with _progress("batches", quiet=quiet) as progress:
-        made = make(settings, progress=progress)
-    assess(settings, made.batches)
+        rebuilt = make(settings, progress=progress)
+    assess(settings, rebuilt.batches)
     show(settings)
     out = console(quiet=quiet)
-    out.print(f"{len(made.batches):,} batches, {made.superseded:,} superseded results taken over")
-    for path in made.aside:
+    out.print(
+        f"{len(rebuilt.batches):,} batches, {rebuilt.superseded:,} superseded results taken over"
+    )
+    for path in rebuilt.aside:
         out.print(printable(f"put aside: {path}"))
-    for text in made.lost:
+    for text in rebuilt.lost:
         out.print(printable(f"lost with the former history: {text}"))
-    for text in made.left_out:
+    for text in rebuilt.left_out:
         click.echo(f"evenrank: left out: {safe(text)}", err=True)
     if as_json:
-        document = {**made.__dict__, "aside": [str(path) for path in made.aside]}
+        document = {**rebuilt.__dict__, "aside": [str(path) for path in rebuilt.aside]}
         click.echo(json.dumps(document))
-    sys.exit(_DAMAGED if made.left_out else 0)
+    sys.exit(_DAMAGED if rebuilt.left_out else 0)
 
 
 @click.command()

@@ -38,16 +38,16 @@ class Told:
 
 def told_by(entries: Iterable[Line]) -> Told:
     """What a store holds after ``entries``; StoreDamaged where one says what none can say."""
-    found = Told()
+    state = Told()
     for entry in entries:
         try:
-            _add(found, entry)
+            _add(state, entry)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise StoreDamaged(
                 f"line {entry['line']} of the ledger says what no run has written; put the ledger "
                 "back from a backup, or take it away: `evenrank rebuild` begins a new one"
             ) from None
-    return found
+    return state
 
 
 def _add(found: Told, entry: Line) -> None:

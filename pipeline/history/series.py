@@ -64,13 +64,13 @@ class Course:
 
     def worst(self, values: Sequence[float | None]) -> float | None:
         """Of some of its values the one furthest to the unfair side; the highest without one."""
-        known = [value for value in values if value is not None]
+        defined = [value for value in values if value is not None]
         try:
             unfair_low = parse_score(self.label).alarm == "low"
         except LabelError:
             # An old history may hold a score that is declared no more.
             unfair_low = False
-        return (min if unfair_low else max)(known, default=None)
+        return (min if unfair_low else max)(defined, default=None)
 
 
 def limit_text(limit: Threshold | None) -> str:

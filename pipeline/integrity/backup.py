@@ -71,26 +71,26 @@ def backup(
     store = store_of(settings)
     if not store.history.exists() and Ledger(store.ledger).end() is None:
         raise NoData(f"{store.root}: there is no history yet; run a batch first")
-    part = to.with_name(f"{to.name}.{os.getpid()}.part")
-    rmtree(part, ignore_errors=True)
+    unfinished = to.with_name(f"{to.name}.{os.getpid()}.part")
+    rmtree(unfinished, ignore_errors=True)
     try:
-        (part / "batches").mkdir(parents=True)
-        (part / "refused").mkdir()
-        head = _copied(settings, store, part, progress)
+        (unfinished / "batches").mkdir(parents=True)
+        (unfinished / "refused").mkdir()
+        head = _copied(settings, store, unfinished, progress)
         files = {
-            str(path.relative_to(part)): file_digest(path)
-            for path in sorted(part.rglob("*"))
+            str(path.relative_to(unfinished)): file_digest(path)
+            for path in sorted(unfinished.rglob("*"))
             if path.is_file()
         }
         manifest = {"made_at": datetime.now(UTC).isoformat(), "head": head, "files": files}
-        (part / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        _make_durable(part)
-        part.rename(to)
+        (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        _make_durable(unfinished)
+        unfinished.rename(to)
         sync_folder(to.parent)
     except OSError as error:
         raise AuditError(f"{error.filename or to}: {error.strerror}; nothing was kept") from None
     finally:
-        rmtree(part, ignore_errors=True)
+        rmtree(unfinished, ignore_errors=True)
     size = sum((to / name).stat().st_size for name in files)
     return Backup(str(to), len(files), size, *head)
 

@@ -201,12 +201,12 @@ def unlike(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> list[
         )
         for database in (one, other)
     )
-    found = {name for name, _ in {*views.items()} ^ {*other_views.items()}}
+    differing = {name for name, _ in {*views.items()} ^ {*other_views.items()}}
     for name in tables.keys() | other_tables.keys():
         ours, theirs = (f"FROM {database}.{quoted(name)}" for database in (one, other))
         if tables.get(name) != other_tables.get(name) or differ(connection, ours, theirs):
-            found.add(name)
-    return sorted(found)
+            differing.add(name)
+    return sorted(differing)
 
 
 def differ(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> bool:

@@ -298,15 +298,15 @@ class _Work:
 
     def take_over_superseded(self) -> set[tuple[str, int]]:
         """Put in superseded results that the former history still has, and return them."""
-        kept: set[tuple[str, int]] = set()
+        taken_over: set[tuple[str, int]] = set()
         if not self.former:
-            return kept
+            return taken_over
         current = {(row["batch"], row["revision"]) for row in self.rows}
         try:
-            there = revisions_of(self.connection, SUPERSEDED[0], _FORMER)
+            stored_revisions = revisions_of(self.connection, SUPERSEDED[0], _FORMER)
         except duckdb.Error:
-            return kept
-        for batch, revision in sorted({*there} - current):
+            return taken_over
+        for batch, revision in sorted({*stored_revisions} - current):
             if self.said.from_the_start and (batch, revision) not in self.said.revisions:
                 continue
             try:
@@ -316,8 +316,8 @@ class _Work:
                     self._check(batch, revision, SUPERSEDED)
             except (_Unfit, duckdb.Error):
                 continue
-            kept.add((batch, revision))
-        return kept
+            taken_over.add((batch, revision))
+        return taken_over
 
     def _copy(self, table: Table, where: str) -> None:
         self.connection.execute(
@@ -327,11 +327,12 @@ class _Work:
 
     def _rows(self, table: Table, database: str, batch: str) -> list[dict[str, Any]]:
         try:
-            found = self.connection.sql(
+            relation = self.connection.sql(
                 f"FROM {database}.{table.name} WHERE batch = ?", params=[batch]
             )
             return [
-                {**dict.fromkeys(table.names), **row} for row in found.to_arrow_table().to_pylist()
+                {**dict.fromkeys(table.names), **row}
+                for row in relation.to_arrow_table().to_pylist()
             ]
         except duckdb.Error:
             return []

@@ -202,13 +202,15 @@ def _look_at_files(
     progress: Progress,
 ) -> None:
     """Every file of a batch: its bytes against the ledger, its rows against the history."""
-    here = {path.name.removesuffix(".duckdb"): path for path in _databases(store.root / "batches")}
-    every = sorted({*here, *told.files})
+    path_by_batch = {
+        path.name.removesuffix(".duckdb"): path for path in _databases(store.root / "batches")
+    }
+    every = sorted({*path_by_batch, *told.files})
     interrupted = record.lines[-1].get("staged") if record.lines else None
     for at, batch in enumerate(every):
         progress(at, len(every))
         waiting = store.staged(batch, interrupted) if interrupted else None
-        path = here.get(batch)
+        path = path_by_batch.get(batch)
         if waiting and waiting.exists() and file_digest(waiting) == told.current.get(batch):
             # The change was committed; whoever opens the history next puts its file in place.
             path = waiting

@@ -35,12 +35,15 @@ class Layout:
 def layout(source: Source, settings: Settings, wanted: Iterable[str]) -> Layout:
     """Where ``wanted`` columns of the contract stand in ``source``; some may be absent."""
     by_name = {name: name for name in source.columns}
-    found: dict[str, str] = {}
+    delivered_names: dict[str, str] = {}
     for name in wanted:
         delivered = settings.columns.get(name, name)
         if delivered in by_name:
-            found[name] = delivered
-    return Layout(found, tuple(name for name in source.columns if name not in found.values()))
+            delivered_names[name] = delivered
+    return Layout(
+        delivered_names,
+        tuple(name for name in source.columns if name not in delivered_names.values()),
+    )
 
 
 def log_layouts(
@@ -114,15 +117,15 @@ def listed(source: Source, names: Sequence[str], settings: Settings) -> str:
 
     Empty where none of the file's names is known: what was taken for them may well be a row.
     """
-    told = settings.privacy.show_values or source.format not in ("csv", "jsonl")
-    if not told and not known_names(settings) & set(source.columns):
+    may_show = settings.privacy.show_values or source.format not in ("csv", "jsonl")
+    if not may_show and not known_names(settings) & set(source.columns):
         return ""
-    said = [
+    shown_names = [
         repr(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "...")
         for name in names[:_NAMED]
     ]
     more = [f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
-    return ", ".join([*said, *more])
+    return ", ".join([*shown_names, *more])
 
 
 def misspelt(here: Layout, wanted: Iterable[str]) -> list[tuple[str, str]]:

@@ -77,12 +77,12 @@ def _alike(reading: Reading, places: Iterable[_Place]) -> set[str]:
 
     Only these keep it: a number must not be written otherwise for what stands in another file.
     """
-    found = set()
+    alike = set()
     for column in reading.columns:
         kinds = {place.source.columns[place.layout.found[column.name]] for place in places}
         if len(kinds) == 1 and kinds <= set(INTEGERS if column in IDS else NUMBERS):
-            found.add(column.name)
-    return found
+            alike.add(column.name)
+    return alike
 
 
 def _read_in(reading: Reading, number: int, source: Source, layout: Layout) -> int:

@@ -152,12 +152,12 @@ def _ingested(
 
 def _item_layout(items: Source, settings: Settings) -> Layout:
     """Where the item table holds its id, which comes first, and attributes."""
-    found = layout(items, settings, ["item_id", *settings.attribute_columns])
-    if "item_id" not in found.found:
+    item_layout = layout(items, settings, ["item_id", *settings.attribute_columns])
+    if "item_id" not in item_layout.found:
         raise DataRefused(f"{items.shown}: no column 'item_id', which joins items to the log")
-    if nested := nested_columns(items, found):
+    if nested := nested_columns(items, item_layout):
         raise DataRefused(several("columns cannot be read", nested))
-    return found
+    return item_layout
 
 
 def _notes(
@@ -279,16 +279,16 @@ def _within_limits(reading: Reading, found: Ingested) -> Ingested:
             )
         if groups > settings.limits.groups:
             problems.append(f"{name}: {groups:,} groups (limits.groups)")
-    for name, known in settings.groups.items():
+    for name, expected_groups in settings.groups.items():
         strange = reading.connection.execute(
             f"SELECT {internal(name)} AS value, sum(rows)::BIGINT FROM {cells} "
             "WHERE NOT list_contains(?, value) GROUP BY value ORDER BY value",
-            [[*known, UNKNOWN]],
+            [[*expected_groups, UNKNOWN]],
         ).fetchall()
         if strange:
             rows = sum(count for _, count in strange)
-            said = ", ".join(repr(value) for value, _ in strange[:_SHOWN_GROUPS])
-            shown = f": {said}" if settings.privacy.show_values else ""
+            strange_groups = ", ".join(repr(value) for value, _ in strange[:_SHOWN_GROUPS])
+            shown = f": {strange_groups}" if settings.privacy.show_values else ""
             problems.append(
                 f"{name}: {counted(rows, 'row')} in {counted(len(strange), 'group')} that "
                 f"`groups` in the settings does not name{shown}"

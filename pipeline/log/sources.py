@@ -158,8 +158,8 @@ def _source(
 ) -> Source:
     form = format_of(path)
     target = regular(path)
-    before = _written(target)
-    if before[0] == 0:
+    size_and_time = _written(target)
+    if size_and_time[0] == 0:
         raise FileProblem("empty_file: the file has no bytes")
     known = {each.casefold() for each in known_names(settings)}
     if form == "parquet":
@@ -171,9 +171,9 @@ def _source(
         )
     digest = file_digest(target)
     _check_sidecar(path, digest, needed=settings.checksums == "required")
-    if before != _written(target):
+    if size_and_time != _written(target):
         raise FileProblem("is still being written; wait until it is whole")
-    return Source(name, form, columns, target, digest, before)
+    return Source(name, form, columns, target, digest, size_and_time)
 
 
 def _written(path: Path) -> tuple[int, int]:
@@ -207,7 +207,7 @@ def open_sources(
     """
     sources: list[Source] = []
     problems: list[str] = []
-    seen: set[str] = set()
+    digests: set[str] = set()
     for path in paths:
         name = shown(settings, path)
         try:
@@ -217,8 +217,8 @@ def open_sources(
         except OSError as error:
             problems.append(f"{name}: {os.strerror(error.errno or 0).lower()}")
         else:
-            if source.sha256 not in seen:
-                seen.add(source.sha256)
+            if source.sha256 not in digests:
+                digests.add(source.sha256)
                 sources.append(source)
     if problems:
         count = f"{len(problems)} file{'s' if len(problems) > 1 else ''} refused"

@@ -75,11 +75,11 @@ def _workspace(
 
 def _folders(*paths: Path) -> set[Path]:
     """Folders that reading files opens, where links lead to."""
-    found = {path.absolute().parent for path in paths}
+    folders = {path.absolute().parent for path in paths}
     for path in paths:
         with suppress(OSError, RuntimeError):
-            found.add(path.resolve().parent)
-    return found
+            folders.add(path.resolve().parent)
+    return folders
 
 
 def check_files(settings: Settings, paths: Sequence[Path], items: Path | None) -> Ingested:

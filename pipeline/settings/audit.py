@@ -148,21 +148,21 @@ class Settings(Part):
         cls, thresholds: dict[str, Threshold], info: ValidationInfo
     ) -> dict[str, Threshold]:
         computed = info.data.get("metrics")
-        found, problems = parsed_labels(
+        scores, problems = parsed_labels(
             thresholds, lambda label: judged_score(label, thresholds[label], computed)
         )
-        problems += repeated(found)
-        return or_problems(dict(zip(found, thresholds.values(), strict=False)), problems)
+        problems += repeated(scores)
+        return or_problems(dict(zip(scores, thresholds.values(), strict=False)), problems)
 
     @field_validator("trends")
     @classmethod
     def _followed_scores_fit(cls, trends: Trends, info: ValidationInfo) -> Trends:
         computed = info.data.get("metrics")
-        found, problems = parsed_labels(
+        labels, problems = parsed_labels(
             trends.scores or (), lambda label: score_with_a_side(label, computed).label
         )
-        problems = [f"scores: {problem}" for problem in (*problems, *repeated(found))]
-        scores = None if trends.scores is None else tuple(found)
+        problems = [f"scores: {problem}" for problem in (*problems, *repeated(labels))]
+        scores = None if trends.scores is None else tuple(labels)
         return or_problems(trends.model_copy(update={"scores": scores}), problems)
 
     @field_validator("targets")
@@ -250,11 +250,11 @@ class Settings(Part):
 
         SettingsError where ids are hashed and there is no key.
         """
-        said = self._digest_of(DECIDE_ROWS)
+        digest = self._digest_of(DECIDE_ROWS)
         hidden = self.privacy.hash_ids
         if not hidden:
-            return said
-        return hash_of([said, sorted(set(hidden)), fingerprint(key_from(self.privacy.key))])
+            return digest
+        return hash_of([digest, sorted(set(hidden)), fingerprint(key_from(self.privacy.key))])
 
     @property
     def config_hash(self) -> str:

@@ -144,16 +144,16 @@ def mend(path: Path) -> bool:
 def _put_back(path: Path, first: bytes, kept: bytes) -> None:
     """Write what was kept to where it was, unless it is cut or the checkpoint came to its end."""
     try:
-        said = json.loads(first)
+        header = json.loads(first)
     except ValueError:
         return
-    if hashlib.sha256(kept).hexdigest() != said["sha256"]:
+    if hashlib.sha256(kept).hexdigest() != header["sha256"]:
         return
     with path.open("r+b") as database:
         if database.read(_HEADERS) != kept[:_HEADERS]:
             return
         begin = 0
-        for at, length in said["places"]:
+        for at, length in header["places"]:
             database.seek(at)
             database.write(kept[begin : begin + length])
             begin += length

@@ -19,18 +19,18 @@ def as_document(found: Quick) -> dict[str, Any]:
     for row in found.scores:
         bound = parse_measure(row["metric"])
         key = (row["slice"], row["slice_value"], row["attribute"], row["metric"])
-        part = {"slice": row["slice"], "slice_value": row["slice_value"]}
-        sure = {name: row[name] for name in OF_INTERVALS[:2] + OF_NOISE}
+        slice_fields = {"slice": row["slice"], "slice_value": row["slice_value"]}
+        evidence_fields = {name: row[name] for name in OF_INTERVALS[:2] + OF_NOISE}
         scores.append(
             {
                 "metric": bound.metric.name,
                 "parameters": dict(bound.shown),
-                **(part if found.settings.slices else {}),
+                **(slice_fields if found.settings.slices else {}),
                 "attribute": row["attribute"],
                 "aggregation": row["aggregation"],
                 "value": row["value"],
                 "reason": row["reason"],
-                **(sure if found.settings.evidence.resamples else {}),
+                **(evidence_fields if found.settings.evidence.resamples else {}),
                 "worst_group": row["worst_group"],
                 "best_group": row["best_group"],
                 "groups": values.get(key, {}),

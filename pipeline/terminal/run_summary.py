@@ -86,17 +86,17 @@ def summary_of(
     """
     store = store_of(settings) if settings else None
     outcomes = sorted(outcomes, key=lambda outcome: outcome.batch)
-    seen: dict[str, dict[str, Any]] = {}
+    assessed: dict[str, dict[str, Any]] = {}
     if settings and outcomes:
         try:
-            seen = _seen(settings, [outcome.batch for outcome in outcomes])
+            assessed = _seen(settings, [outcome.batch for outcome in outcomes])
         except AuditError as fault:
             error = error or str(fault)
     return {
         "summary_version": SUMMARY_VERSION,
         "exit_code": exit_code,
         "error": None if error is None else cut(error, 2 * _LONGEST),
-        "batches": [_batch(outcome, seen.get(outcome.batch, {})) for outcome in outcomes],
+        "batches": [_batch(outcome, assessed.get(outcome.batch, {})) for outcome in outcomes],
         **_paths(store),
     }
 

@@ -32,13 +32,13 @@ def print_watched(out: Console, settings: Settings, batches: Sequence[str]) -> N
     Some of these may have no scores: gaps.  Nothing where fewer than two are left since the first
     that has any: one column is no chart.
     """
-    kept, found = watched(settings, batches)
-    if len(kept) < 2 or not found:
+    charted_batches, followed = watched(settings, batches)
+    if len(charted_batches) < 2 or not followed:
         return
     out.print()
-    print_courses(out, settings, kept, found[:_SHOWN])
-    if len(found) > _SHOWN:
-        out.print(f"  and {len(found) - _SHOWN:,} more; `evenrank history --trend` lists them")
+    print_courses(out, settings, charted_batches, followed[:_SHOWN])
+    if len(followed) > _SHOWN:
+        out.print(f"  and {len(followed) - _SHOWN:,} more; `evenrank history --trend` lists them")
 
 
 def print_trends(
@@ -49,12 +49,12 @@ def print_trends(
     With a ``status``, of those scores that have it on the last of their batches.
     """
     batches = batches_of(settings, rows)
-    found = [each for each in courses(rows, batches) if status in (None, each.last["status"])]
-    if not found:
+    shown = [each for each in courses(rows, batches) if status in (None, each.last["status"])]
+    if not shown:
         raise NoData(f"no score is {status} at last")
-    print_courses(out, settings, batches, found[:most])
-    if len(found) > most:
-        out.print(f"and {len(found) - most:,} more: narrow it")
+    print_courses(out, settings, batches, shown[:most])
+    if len(shown) > most:
+        out.print(f"and {len(shown) - most:,} more: narrow it")
 
 
 def print_course(out: Console, settings: Settings, rows: Sequence[Row]) -> None:

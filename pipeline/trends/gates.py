@@ -113,12 +113,12 @@ def _volumes(today: Facts, baseline: Sequence[Facts], limit: float) -> Iterator[
         if usual > 0:
             more = value > usual
             distance = 1.0 - (usual / value if more else value / usual)
-            said = (
+            comparison = (
                 f"{value / usual:.2g} times as many, the limit is {1 / (1 - limit):.2g} times"
                 if more
                 else f"{distance:.1%} fewer, the limit is {limit:.0%}"
             )
-            text = f"{value:,} {name}, usually {usual:,.0f}: {said}"
+            text = f"{value:,} {name}, usually {usual:,.0f}: {comparison}"
             yield _gated("volume", None, value, usual, distance, limit, text)
 
 

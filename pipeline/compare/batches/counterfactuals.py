@@ -113,27 +113,27 @@ class Layout:
 
     def row(self, counts: Counts) -> Row:
         """``counts`` as a row."""
-        whole = np.zeros(self.size)
+        state = np.zeros(self.size)
         _, known, histogram, pairs, prefixes, sums, _ = self._starts
         code = {name: at for at, name in enumerate(self.groups)}
-        whole[0] = counts.lists
-        whole[known:histogram] = [counts.known_rows.get(name, 0) for name in self.known]
+        state[0] = counts.lists
+        state[known:histogram] = [counts.known_rows.get(name, 0) for name in self.known]
         depth = int(self.rank.max(initial=0)) + 1
         place = np.searchsorted(
             self.group * depth + self.rank, _codes(counts, code) * depth + counts.ranks.rank
         )
-        _put(whole[histogram:pairs], _HISTOGRAM, counts.ranks, place)
+        _put(state[histogram:pairs], _HISTOGRAM, counts.ranks, place)
         groups = np.array([code[name] for name in counts.groups], dtype=np.int64)
         if counts.pairs is not None:
-            _put(whole[pairs:prefixes], _PAIRS, counts.pairs, groups)
+            _put(state[pairs:prefixes], _PAIRS, counts.pairs, groups)
         if counts.prefixes is not None:
-            _put(whole[prefixes:sums], _PREFIXES, counts.prefixes, groups)
-        where = groups if self.measure.metric.per_group else np.zeros(1, dtype=np.int64)
-        tables = whole[sums:].reshape(len(self.sums), len(_SUMS) * self.width)
+            _put(state[prefixes:sums], _PREFIXES, counts.prefixes, groups)
+        measured_groups = groups if self.measure.metric.per_group else np.zeros(1, dtype=np.int64)
+        tables = state[sums:].reshape(len(self.sums), len(_SUMS) * self.width)
         for table, key in zip(tables, self.sums, strict=True):
-            _put(table, _SUMS, counts.list_sums[key], where)
-        at = np.flatnonzero(whole)
-        return Row(at, whole[at])
+            _put(table, _SUMS, counts.list_sums[key], measured_groups)
+        at = np.flatnonzero(state)
+        return Row(at, state[at])
 
     def counts(self, state: FloatArray, like: Counts) -> Counts:
         """The counts that a row stands for, shape (size,); what is no count is as in ``like``.

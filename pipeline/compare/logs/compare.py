@@ -191,13 +191,13 @@ def _ingested(
     attach_memory(connection, database)
     try:
         sources = open_sources(place.files, settings, connection)
-        found = ingest(connection, settings, sources, None, database)
+        ingested = ingest(connection, settings, sources, None, database)
     except NoData as error:
         raise NoData(f"{place.name}: {error}") from None
     except DataRefused as error:
         raise DataRefused(f"{place.name}: {error}") from None
-    notes = (*found.notes, *rule_lines(found.rules))
-    return Side(place.name, found.lists, found.rows_accepted, found.rows_rejected, notes)
+    notes = (*ingested.notes, *rule_lines(ingested.rules))
+    return Side(place.name, ingested.lists, ingested.rows_accepted, ingested.rows_rejected, notes)
 
 
 def _compared(
@@ -208,7 +208,7 @@ def _compared(
     measures: Sequence[Measure],
 ) -> Comparison:
     names = [name for measure in measures for name in measure.scores()]
-    parts: dict[str, list[FloatArray]] = {name.label: [] for name in names}
+    values_by_chunk: dict[str, list[FloatArray]] = {name.label: [] for name in names}
     shared: list[IntArray] = []
     query = (
         "SELECT list, a.rank AS rank, b.rank AS reference_rank, depth_b AS reference_length "
@@ -221,13 +221,13 @@ def _compared(
         for name in names:
             reading = name.aggregation.name if name.aggregation else None
             function = name.measure.list_functions[reading]
-            parts[name.label].append(function(chunk.lists, name.measure.given).value)
+            values_by_chunk[name.label].append(function(chunk.lists, name.measure.given).value)
     pairs = connection.sql(
         "SELECT query_id, items_a, items_b FROM pairs ORDER BY list"
     ).to_arrow_table()
     queries = pairs["query_id"].to_numpy()
     first = run_starts(queries)
-    values = {label: np.concatenate(found) for label, found in parts.items()}
+    values = {label: np.concatenate(found) for label, found in values_by_chunk.items()}
 
     def per_query(counts: IntArray) -> IntArray:
         found: IntArray = np.add.reduceat(counts, first)

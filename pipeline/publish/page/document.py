@@ -198,13 +198,13 @@ def _series(copy: Copy, extent: Extent, batches: Sequence[str], names: _Names) -
         whole=(_back(batches, extent.whole_main), _back(batches, extent.whole_other)),
         parts=(_back(batches, extent.slice_main), _back(batches, extent.slice_other)),
     )
-    found: dict[tuple[int, ...], _Series] = {}
+    series_by_key: dict[tuple[int, ...], _Series] = {}
     for row in rows:
         if not names.shows(row):
             continue
         key = (*names.place(row), names.score(row))
-        found.setdefault(key, _Series(names)).add(row)
-    return [[*key, each.told()] for key, each in found.items()]
+        series_by_key.setdefault(key, _Series(names)).add(row)
+    return [[*key, each.told()] for key, each in series_by_key.items()]
 
 
 class _Series:
