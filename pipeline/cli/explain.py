@@ -61,7 +61,7 @@ def explain(
         _print_groups(out, way, split)
 
 
-def _print_parts(out: "Console", way: str, found: "Split") -> None:
+def _print_parts(out: "Console", way: str, split: "Split") -> None:
     """The cells that contribute most."""
     from rich.table import Table
 
@@ -74,12 +74,12 @@ def _print_parts(out: "Console", way: str, found: "Split") -> None:
     table.add_column(printable(way), overflow="fold")
     for name in ("lists A", "lists B", "score A", "score B", "mix", "treatment"):
         table.add_column(name, justify="right", no_wrap=True)
-    show = signed(found)
+    show = signed(split)
     lists = [
-        sum(part.lists_before for part in found.parts),
-        sum(part.lists_after for part in found.parts),
+        sum(part.lists_before for part in split.parts),
+        sum(part.lists_after for part in split.parts),
     ]
-    for part in found.parts[:_SHOWN]:
+    for part in split.parts[:_SHOWN]:
         shares = (part.lists_before / lists[0], part.lists_after / lists[1])
         scores = ("-" if value is None else number(value) for value in (part.before, part.after))
         table.add_row(
@@ -89,22 +89,22 @@ def _print_parts(out: "Console", way: str, found: "Split") -> None:
             show(part.mix),
             show(part.treatment),
         )
-    count, mix, treatment = rest_of(found.parts, _SHOWN)
+    count, mix, treatment = rest_of(split.parts, _SHOWN)
     if count:
         table.add_row(f"{count:,} more", "", "", "", "", show(mix), show(treatment))
     table.add_row(
-        "all", "", "", "", "", show(found.score.mix), show(found.score.treatment), style="bold"
+        "all", "", "", "", "", show(split.score.mix), show(split.score.treatment), style="bold"
     )
     out.print(table)
-    if min(found.shared_before, found.shared_after) < 1:
+    if min(split.shared_before, split.shared_after) < 1:
         out.print(
-            f"{found.shared_before:.1%} of the lists of A and {found.shared_after:.1%} of those of "
+            f"{split.shared_before:.1%} of the lists of A and {split.shared_after:.1%} of those of "
             f"B stand in lines of both.\nThe others, of which no other treatment is known, make "
-            f"{show(found.turnover)} of mix."
+            f"{show(split.turnover)} of mix."
         )
 
 
-def _print_groups(out: "Console", way: str, found: "Split") -> None:
+def _print_groups(out: "Console", way: str, split: "Split") -> None:
     """The values of the groups behind the score."""
     from rich.table import Table
 
@@ -112,12 +112,12 @@ def _print_groups(out: "Console", way: str, found: "Split") -> None:
     from pipeline.formatting.numbers import number
     from pipeline.terminal.printing import printable
 
-    if not found.groups:
+    if not split.groups:
         return
     show = Signed(
         *(
             n
-            for change in found.groups.values()
+            for change in split.groups.values()
             for n in (change.change, change.mix, change.treatment)
         )
     )
@@ -125,7 +125,7 @@ def _print_groups(out: "Console", way: str, found: "Split") -> None:
     table.add_column("group", overflow="fold")
     for name in ("A", "B", "change", "mix", "treatment"):
         table.add_column(name, justify="right", no_wrap=True)
-    for group, change in found.groups.items():
+    for group, change in split.groups.items():
         values = (
             "-" if value is None else number(value) for value in (change.before, change.after)
         )

@@ -132,7 +132,7 @@ def _marketplace(out: Path, said: dict[str, Any], **arguments: Any) -> None:
 
 def _biased(
     out: Path,
-    said: dict[str, Any],
+    options: dict[str, Any],
     knobs: dict[str, Any],
     period: dict[str, Any],
     tell: Callable[[str], None],
@@ -145,29 +145,29 @@ def _biased(
     from pipeline.synthetic.files import CannotGenerate
 
     problems: list[str] = []
-    if "eta" in said and said.get("clicks") != "power":
+    if "eta" in options and options.get("clicks") != "power":
         problems.append("--eta: only with --clicks power")
-    if "unfair_phi" in said and "unfair" not in said:
+    if "unfair_phi" in options and "unfair" not in options:
         problems.append("--unfair-phi: on which day? Name it with --unfair")
-    unfair_phi = said.pop("unfair_phi", 0.0)
+    unfair_phi = options.pop("unfair_phi", 0.0)
     incidents = BiasedIncidents(
-        unfair=dict.fromkeys(_dates(said.pop("unfair", ())), unfair_phi),
-        broken=_dates(said.pop("broken", ())),
-        missing=_dates(said.pop("missing", ())),
-        only=_pairs("--unfair-in", said.pop("unfair_in", ()), "market=de", problems),
+        unfair=dict.fromkeys(_dates(options.pop("unfair", ())), unfair_phi),
+        broken=_dates(options.pop("broken", ())),
+        missing=_dates(options.pop("missing", ())),
+        only=_pairs("--unfair-in", options.pop("unfair_in", ()), "market=de", problems),
     )
-    groups = _pairs("--group", said.pop("group", ()), "F=0.4", problems)
-    slices = _pairs("--slice", said.pop("slice", ()), "market=de:0.6,fr:0.4", problems)
+    groups = _pairs("--group", options.pop("group", ()), "F=0.4", problems)
+    slices = _pairs("--slice", options.pop("slice", ()), "market=de:0.6,fr:0.4", problems)
     asked = {
         **knobs,
-        **said,
+        **options,
         "groups": {
             name: _number(f"--group {name}", share, problems) for name, share in groups.items()
         },
         "slices": {name: _values(name, text, problems) for name, text in slices.items()},
     }
-    if "length" in said:
-        asked["length"] = _length(said["length"], problems)
+    if "length" in options:
+        asked["length"] = _length(options["length"], problems)
     try:
         rankings = BiasedRankings(**asked)
     except CannotGenerate as error:

@@ -38,21 +38,25 @@ def _progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], object
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
-def _verified(found: Any) -> list[str]:
+def _verified(verified: Any) -> list[str]:
     """What a look at the store found, in rich markup."""
     from pipeline.terminal.printing import printable
 
-    lines = [f"  {printable(text)}" for text in found.unfinished]
+    lines = [f"  {printable(text)}" for text in verified.unfinished]
     if lines:
         lines.insert(0, "[yellow]unfinished[/]:")
-    if found.head:
-        lines += [f"ledger   {found.head[0]:,} lines, the last one", f"         {found.head[1]}"]
+    if verified.head:
+        lines += [
+            f"ledger   {verified.head[0]:,} lines, the last one",
+            f"         {verified.head[1]}",
+        ]
     lines.append(
-        f"history  {found.batches:,} batches, {found.revisions:,} results, {found.rows:,} rows"
+        f"history  {verified.batches:,} batches, {verified.revisions:,} results, "
+        f"{verified.rows:,} rows"
     )
-    lines.append(f"files    {found.files:,}, {found.bytes / 1e6:,.1f} MB")
-    if found.problems:
-        lines.append(f"[red]{len(found.problems):,} wrong[/]; nothing was changed")
+    lines.append(f"files    {verified.files:,}, {verified.bytes / 1e6:,.1f} MB")
+    if verified.problems:
+        lines.append(f"[red]{len(verified.problems):,} wrong[/]; nothing was changed")
     else:
         lines.append("[green]nothing is lost, torn or changed[/]")
     return lines

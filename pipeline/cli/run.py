@@ -72,7 +72,7 @@ def _noticed(settings: Any, batches: list[str]) -> dict[str, int]:
 
 def gravest(
     outcomes: Iterable[Any],
-    found: dict[str, int],
+    count_by_kind: dict[str, int],
     *,
     fail_on: tuple[str, ...],
     require_data: bool,
@@ -84,7 +84,7 @@ def gravest(
     for error in (AuditError, StoreBusy, SettingsError, DataRefused):
         if error.exit_code in codes:
             return error.exit_code
-    if any(found[kind] for kind in fail_on):
+    if any(count_by_kind[kind] for kind in fail_on):
         return GateFailed.exit_code
     # Batches without logs are gaps that the history shows; they do not fail the others.
     return NoData.exit_code if NoData.exit_code in codes and 0 not in codes else 0
@@ -147,7 +147,7 @@ def run(
 
 
 def _one(
-    told: Events,
+    events_of_run: Events,
     settings: Any,
     batch: str,
     ends: dict[str, Any],
@@ -166,14 +166,14 @@ def _one(
     from pipeline.terminal.printing import batch_line, console, details, print_scores
     from pipeline.terminal.series import print_watched
 
-    out = console(quiet=told.silent)
+    out = console(quiet=events_of_run.silent)
     outcome = run_batch(settings, batch, notify=notify, publishing="changes", **work)
-    told.add(outcome)
+    events_of_run.add(outcome)
     breached = breaches(settings, [batch])
     if outcome.status in ("no_data", "refused", "failed"):
-        if not told.log:
+        if not events_of_run.log:
             click.echo(f"evenrank: {safe(f'{batch}: {outcome.message}')}", err=True)
-    elif not told.silent:
+    elif not events_of_run.silent:
         out.print(batch_line(outcome, out.encoding))
         for line in details(outcome):
             out.print(line)
@@ -184,13 +184,13 @@ def _one(
             print_scores(out, breached, "Beyond their thresholds")
         print_watched(out, settings, last_month(settings, batch))
         print_alerts(out, alerts(settings, batches=[batch]), "Alerts seen in the batch")
-    told.ended(gravest([outcome], _noticed(settings, [batch]), **ends))
+    events_of_run.ended(gravest([outcome], _noticed(settings, [batch]), **ends))
     if as_json:
         click.echo(json.dumps({**_outcome(outcome), "breaches": len(breached)}))
 
 
 def _many(
-    told: Events,
+    events_of_run: Events,
     settings: Any,
     batches: Sequence[str],
     ends: dict[str, Any],
@@ -205,32 +205,32 @@ def _many(
     from pipeline.terminal.closing import closing
     from pipeline.terminal.printing import batch_line, console, details, later_lines
 
-    out = console(quiet=told.silent)
+    out = console(quiet=events_of_run.silent)
     ends_of_runs: list[Any] = []
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        console=console(stderr=True, quiet=told.silent),
+        console=console(stderr=True, quiet=events_of_run.silent),
         transient=True,
     ) as progress:
         task = progress.add_task("batches", total=len(batches))
-        told.above(progress.console)
+        events_of_run.above(progress.console)
         for outcome in run_backfill(settings, batches, finished=ends_of_runs.append, **work):
-            told.add(outcome)
+            events_of_run.add(outcome)
             out.print(batch_line(outcome, out.encoding))
             for line in details(outcome):
                 out.print(line)
             progress.advance(task)
     later = [batch for end in ends_of_runs for batch in end.assessed.later]
-    if not told.silent:
+    if not events_of_run.silent:
         for line in later_lines(later):
             out.print(line)
-        closing(settings, told.outcomes)
+        closing(settings, events_of_run.outcomes)
     noticed = _noticed(settings, list(batches))
-    told.ended(gravest(told.outcomes, noticed, **ends))
+    events_of_run.ended(gravest(events_of_run.outcomes, noticed, **ends))
     if as_json:
-        document = {"batches": [_outcome(each) for each in told.outcomes], "later": later}
+        document = {"batches": [_outcome(each) for each in events_of_run.outcomes], "later": later}
         click.echo(json.dumps({**document, "breaches": noticed["breach"]}))
 
 

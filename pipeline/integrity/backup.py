@@ -95,19 +95,21 @@ def backup(
     return Backup(str(to), len(files), size, *head)
 
 
-def _copied(settings: Settings, store: Store, part: Path, progress: Progress) -> tuple[int, str]:
+def _copied(
+    settings: Settings, store: Store, unfinished: Path, progress: Progress
+) -> tuple[int, str]:
     """Copy a store that may be written to; returns line and digest that the copy is at."""
     problems: list[str] = []
     for _ in range(_ATTEMPTS):
-        head = _copy_history(settings, store, part)
-        record = Ledger(part / "ledger.jsonl").read()
+        head = _copy_history(settings, store, unfinished)
+        record = Ledger(unfinished / "ledger.jsonl").read()
         if record.problems:
             raise StoreDamaged(several(f"{store.ledger}: is damaged", record.problems))
         current = told_by(record.kept).current
         problems = []
         for at, (batch, digest) in enumerate(sorted(current.items())):
             progress(at, len(current))
-            copy = part / "batches" / f"{check_batch_key(batch)}.duckdb"
+            copy = unfinished / "batches" / f"{check_batch_key(batch)}.duckdb"
             if not copy.exists() or file_digest(copy) != digest:
                 problem = _copy_file(store.batch(batch), copy, digest)
                 problems += [problem] if problem else []
@@ -121,11 +123,11 @@ def _copied(settings: Settings, store: Store, part: Path, progress: Progress) ->
         raise AuditError(several("the store changes too fast to be copied", problems))
     for path in (store.root / "refused").glob("*.duckdb"):
         with suppress(FileNotFoundError):
-            copyfile(path, part / "refused" / path.name)
+            copyfile(path, unfinished / "refused" / path.name)
     return head
 
 
-def _copy_history(settings: Settings, store: Store, part: Path) -> tuple[int, str]:
+def _copy_history(settings: Settings, store: Store, unfinished: Path) -> tuple[int, str]:
     """Copy history and ledger as they are at one moment."""
     copy = store.root / f"backup.{os.getpid()}.new.duckdb"
     remove_database(copy)
@@ -135,8 +137,8 @@ def _copy_history(settings: Settings, store: Store, part: Path) -> tuple[int, st
             connection.execute(f"COPY FROM DATABASE {HISTORY_DATABASE} TO {_COPY}")
             connection.execute(f"CHECKPOINT {_COPY}")
             head = read_head(connection)
-            copyfile(store.ledger, part / "ledger.jsonl")
-        copyfile(copy, part / "history.duckdb")
+            copyfile(store.ledger, unfinished / "ledger.jsonl")
+        copyfile(copy, unfinished / "history.duckdb")
     except duckdb.Error as error:
         raise StoreDamaged(f"{store.history}: {str(error).splitlines()[0]}") from None
     finally:
@@ -146,7 +148,7 @@ def _copy_history(settings: Settings, store: Store, part: Path) -> tuple[int, st
     return head
 
 
-def _copy_file(path: Path, copy: Path, said: str) -> str | None:
+def _copy_file(path: Path, copy: Path, digest: str) -> str | None:
     """Copy a batch file; what is wrong with it, None where it is what it should be."""
     try:
         copyfile(path, copy)
@@ -154,7 +156,7 @@ def _copy_file(path: Path, copy: Path, said: str) -> str | None:
         return f"{path}: is missing"
     except IsADirectoryError as error:
         return f"{path}: cannot be read: {error.strerror}"
-    if file_digest(copy) != said:
+    if file_digest(copy) != digest:
         return f"{path}: is not what the ledger says"
     return None
 

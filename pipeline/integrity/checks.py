@@ -39,11 +39,11 @@ def scan(connection: duckdb.DuckDBPyConnection, database: str) -> int:
     return rows
 
 
-def batch_problems(connection: duckdb.DuckDBPyConnection, told: Told) -> list[str]:
+def batch_problems(connection: duckdb.DuckDBPyConnection, recorded: Told) -> list[str]:
     """Where the manifest is not what the ledger says."""
     manifest_rows = {row["batch"]: row for row in rows_of(connection, BATCHES, HISTORY_DATABASE)}
     problems = []
-    for batch, ledger_row in told.batches.items():
+    for batch, ledger_row in recorded.batches.items():
         row = manifest_rows.get(batch)
         if row is None:
             line = ledger_row["line"]
@@ -57,12 +57,14 @@ def batch_problems(connection: duckdb.DuckDBPyConnection, told: Told) -> list[st
                 )
     problems += [
         f"{batch}: is in the history, and not in the ledger"
-        for batch in sorted(manifest_rows.keys() - told.batches.keys())
+        for batch in sorted(manifest_rows.keys() - recorded.batches.keys())
     ]
     return problems
 
 
-def revision_problems(connection: duckdb.DuckDBPyConnection, told: Told) -> tuple[list[str], int]:
+def revision_problems(
+    connection: duckdb.DuckDBPyConnection, recorded: Told
+) -> tuple[list[str], int]:
     """Where results, current or superseded, are not those whose digest the ledger has.
 
     Returns the number of results too.
@@ -75,9 +77,9 @@ def revision_problems(connection: duckdb.DuckDBPyConnection, told: Told) -> tupl
     }
     problems = []
     for (batch, revision), (tables, name) in sorted(stored_results.items()):
-        ledger_digest = told.revisions.get((batch, revision))
+        ledger_digest = recorded.revisions.get((batch, revision))
         if ledger_digest is None:
-            if (batch, revision) not in told.revisions and told.from_the_start:
+            if (batch, revision) not in recorded.revisions and recorded.from_the_start:
                 problems.append(f"{name}: is in the history, and not in the ledger")
             continue
         digest = digest_of(connection, tables, batch, revision)
@@ -85,7 +87,7 @@ def revision_problems(connection: duckdb.DuckDBPyConnection, told: Told) -> tupl
             problems.append(f"{name}: its scores or group values were changed")
     problems += [
         f"{batch}, revision {revision}: is gone from the history"
-        for batch, revision in sorted(told.revisions.keys() - stored_results.keys())
+        for batch, revision in sorted(recorded.revisions.keys() - stored_results.keys())
     ]
     return problems, len(stored_results)
 

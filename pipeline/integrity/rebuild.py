@@ -267,19 +267,19 @@ class _Work:
         if digest not in (None, digest_of(self.connection, tables, batch, revision)):
             raise _Unfit("holds other numbers than the ledger says")
 
-    def _attempt(self, said: Line) -> dict[str, Any]:
+    def _attempt(self, line: Line) -> dict[str, Any]:
         """The manifest's row of an attempt without scores."""
         if self.former:
-            for row in self._rows(BATCHES, _FORMER, said["batch"]):
-                if row["run_id"] == said["run_id"]:
+            for row in self._rows(BATCHES, _FORMER, line["batch"]):
+                if row["run_id"] == line["run_id"]:
                     return row
-        at = datetime.fromisoformat(said["at"]).replace(tzinfo=None) if "at" in said else _EPOCH
+        at = datetime.fromisoformat(line["at"]).replace(tzinfo=None) if "at" in line else _EPOCH
         blank = {
             column.name: {"BIGINT": 0, "INTEGER": 0, "TIMESTAMP": at}.get(column.type, "")
             for column in BATCHES.columns
             if not column.nullable
         }
-        return {**dict.fromkeys(BATCHES.names), **blank, **told(said)}
+        return {**dict.fromkeys(BATCHES.names), **blank, **told(line)}
 
     def take_over_people(self, *, from_ledger: bool) -> None:
         """Put in what people did about alerts, and the releases that they marked."""

@@ -125,12 +125,12 @@ def ingest(
 
 
 def _ingested(
-    reading: Reading, sources: Sequence[Source], supplied: Sequence[str], found: Ingested
+    reading: Reading, sources: Sequence[Source], supplied: Sequence[str], ingested: Ingested
 ) -> Ingested:
-    """``found`` with what became of the rows of ``delivered``."""
+    """``ingested`` with what became of the rows of ``delivered``."""
     survey(reading)
     most = reading.settings.limits.list_rows
-    if found.rows_read > most:
+    if ingested.rows_read > most:
         lists, longest = too_long(reading, most)
         if lists:
             raise DataRefused(
@@ -138,16 +138,16 @@ def _ingested(
                 f"{longest:,} (limits.list_rows in the settings)"
             )
     clean = _store_clean(reading, supplied)
-    found = replace(
-        found, rows_accepted=clean.rows, lists=clean.lists, graded_rows=clean.graded_rows
+    ingested = replace(
+        ingested, rows_accepted=clean.rows, lists=clean.lists, graded_rows=clean.graded_rows
     )
     if clean.suspects:
         stage(reading, SUSPECTS)
         judge(reading, sources)
-        found = _with_judged(reading, found)
-        _refuse_if_broken(reading, found)
-        _store_judged(reading, found, supplied)
-    return _within_limits(reading, found)
+        ingested = _with_judged(reading, ingested)
+        _refuse_if_broken(reading, ingested)
+        _store_judged(reading, ingested, supplied)
+    return _within_limits(reading, ingested)
 
 
 def _item_layout(items: Source, settings: Settings) -> Layout:
@@ -203,8 +203,8 @@ def _store_clean(reading: Reading, supplied: Sequence[str]) -> Surveyed:
             return surveyed_lists
 
 
-def _with_judged(reading: Reading, found: Ingested) -> Ingested:
-    """``found`` with the lists that were looked at closely."""
+def _with_judged(reading: Reading, ingested: Ingested) -> Ingested:
+    """``ingested`` with the lists that were looked at closely."""
     ((lists, rejected),) = reading.rows(
         "SELECT count(*) FILTER (NOT broken), count(*) FILTER (broken) FROM judged_lists"
     )
@@ -213,11 +213,11 @@ def _with_judged(reading: Reading, found: Ingested) -> Ingested:
         f"FROM staged {accepted(reading)}"
     )
     return replace(
-        found,
-        rows_accepted=found.rows_accepted + let_in,
-        lists=found.lists + lists,
+        ingested,
+        rows_accepted=ingested.rows_accepted + let_in,
+        lists=ingested.lists + lists,
         lists_rejected=rejected,
-        graded_rows=found.graded_rows + graded,
+        graded_rows=ingested.graded_rows + graded,
         rules=rule_counts(reading),
     )
 
@@ -230,32 +230,32 @@ def _store_judged(reading: Reading, found: Ingested, supplied: Sequence[str]) ->
         gate(reading, binary=found.graded_rows == 0, dense=False, first=first)
 
 
-def _refuse_if_broken(reading: Reading, found: Ingested) -> None:
+def _refuse_if_broken(reading: Reading, ingested: Ingested) -> None:
     """BatchRefused where the settings do not let the batch in; no row of it is kept then."""
-    if not found.rules:
+    if not ingested.rules:
         return
     settings = reading.settings
-    share = found.rows_rejected / found.rows_read
+    share = ingested.rows_rejected / ingested.rows_read
     limit = settings.rejects.max_rejected_share
     if settings.rejects.policy == "refuse_batch":
         advice = "To accept the rest of it: rejects.policy in audit.yaml."
-    elif found.rows_accepted == 0:
+    elif ingested.rows_accepted == 0:
         advice = "No list is left."
     elif share > limit:
         advice = f"At most {limit:.1%} may be rejected: rejects.max_rejected_share in audit.yaml."
     else:
         return
     head = (
-        f"{found.rows_rejected:,} of {counted(found.rows_read, 'row')} refused ({share:.1%}), "
-        f"{counted(found.lists_rejected, 'list')}"
+        f"{ingested.rows_rejected:,} of {counted(ingested.rows_read, 'row')} refused "
+        f"({share:.1%}), {counted(ingested.lists_rejected, 'list')}"
     )
     for table in stored_log(settings.slices, settings.attribute_columns, reading.entries):
         reading.run(f"DELETE FROM {reading.database}.{table.name}")
-    raise BatchRefused(several(head, rule_lines(found.rules), advice), found)
+    raise BatchRefused(several(head, rule_lines(ingested.rules), advice), ingested)
 
 
-def _within_limits(reading: Reading, found: Ingested) -> Ingested:
-    """``found`` with what is known only after accepting; DataRefused beyond the limits."""
+def _within_limits(reading: Reading, ingested: Ingested) -> Ingested:
+    """``ingested`` with what is known only after accepting; DataRefused beyond the limits."""
     settings = reading.settings
     unknown: dict[str, int] = {}
     problems: list[str] = []
@@ -271,7 +271,7 @@ def _within_limits(reading: Reading, found: Ingested) -> Ingested:
         )
         problems += _long_names(settings, name, longest)
         unknown[name] = missing
-        share = missing / found.rows_accepted
+        share = missing / ingested.rows_accepted
         if share > settings.unknown_group.max_share:
             problems.append(
                 f"{name}: {share:.1%} of the rows have no group; at most "
@@ -303,7 +303,7 @@ def _within_limits(reading: Reading, found: Ingested) -> Ingested:
             problems.append(f"{name}: {values:,} values (limits.slice_values)")
     if problems:
         raise DataRefused(several("the batch is refused", problems))
-    return replace(found, unknown_rows=unknown)
+    return replace(ingested, unknown_rows=unknown)
 
 
 def _long_names(settings: Settings, column: str, longest: int) -> list[str]:

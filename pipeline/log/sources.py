@@ -161,13 +161,15 @@ def _source(
     size_and_time = _written(target)
     if size_and_time[0] == 0:
         raise FileProblem("empty_file: the file has no bytes")
-    known = {each.casefold() for each in known_names(settings)}
+    known_columns = {each.casefold() for each in known_names(settings)}
     if form == "parquet":
-        columns = parquet_columns(target, known, connection)
+        columns = parquet_columns(target, known_columns, connection)
     else:
         check_size(target, settings.limits.text_bytes)
         columns = (
-            csv_columns(target, known) if form == "csv" else json_columns(target, known, connection)
+            csv_columns(target, known_columns)
+            if form == "csv"
+            else json_columns(target, known_columns, connection)
         )
     digest = file_digest(target)
     _check_sidecar(path, digest, needed=settings.checksums == "required")

@@ -113,14 +113,14 @@ def _repeated(rows: pyarrow.Table, *, dense: bool) -> list[int]:
     lengths = np.diff(starts, append=len(number))
     own = np.repeat(np.arange(len(starts)), lengths)
     item, rank = (rows[name].to_numpy() for name in ("item", "rank"))
-    found = [own[_twice(own << 32 | item, starts)]]
+    repeated = [own[_twice(own << 32 | item, starts)]]
     if dense:
         seen = np.zeros(len(number), dtype=bool)
         seen[np.repeat(starts - 1, lengths) + rank] = True
-        found.append(own[~seen])
+        repeated.append(own[~seen])
     else:
-        found.append(own[_twice(own << 32 | rank, starts)])
-    return [int(each) for each in number[starts[np.unique(np.concatenate(found))]]]
+        repeated.append(own[_twice(own << 32 | rank, starts)])
+    return [int(each) for each in number[starts[np.unique(np.concatenate(repeated))]]]
 
 
 def _twice(keys: IntArray, starts: IntArray) -> IntArray:
@@ -143,12 +143,12 @@ def twice(keys: IntArray) -> IntArray:
     slots = spread.astype(np.int64)
     rows = np.arange(len(keys), dtype=np.int32)
     table = np.empty(1 << bits, dtype=np.int32)
-    found = []
+    repetitions = []
     while len(rows):
         table[slots] = rows
         holder = table[slots]
         lost = np.flatnonzero(holder != rows)
         same = keys[holder[lost]] == keys[rows[lost]]
-        found.append(rows[lost[same]])
+        repetitions.append(rows[lost[same]])
         rows, slots = rows[lost[~same]], slots[lost[~same]]
-    return np.concatenate(found) if found else np.empty(0, dtype=np.int32)
+    return np.concatenate(repetitions) if repetitions else np.empty(0, dtype=np.int32)

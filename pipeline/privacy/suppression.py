@@ -113,11 +113,19 @@ def _sizes(
     ).fetchall()
 
 
-def _note(connection: duckdb.DuckDBPyConnection, found: Mapping[str, Hidden]) -> None:
+def _note(connection: duckdb.DuckDBPyConnection, hidden_by_batch: Mapping[str, Hidden]) -> None:
     """Tables of the session: slices and blocks that are left out, and torn attributes."""
     for name, columns, rows in (
-        ("hidden_places", _PLACE, [(b, *each) for b, out in found.items() for each in out.places]),
-        ("hidden_blocks", _BLOCK, [(b, *each) for b, out in found.items() for each in out.blocks]),
+        (
+            "hidden_places",
+            _PLACE,
+            [(b, *each) for b, out in hidden_by_batch.items() for each in out.places],
+        ),
+        (
+            "hidden_blocks",
+            _BLOCK,
+            [(b, *each) for b, out in hidden_by_batch.items() for each in out.blocks],
+        ),
     ):
         table = pyarrow.table(
             {column: [row[n] for row in rows] for n, column in enumerate(columns)},

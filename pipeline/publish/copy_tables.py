@@ -116,12 +116,12 @@ def thresholds(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     return list(rows.values())
 
 
-def _limits(digest: str, said: dict[str, Any]) -> Iterator[Row]:
-    attributes = [JOIN.join(names) for names in said["attributes"]]
-    for label, limit in said["thresholds"].items():
+def _limits(digest: str, document: dict[str, Any]) -> Iterator[Row]:
+    attributes = [JOIN.join(names) for names in document["attributes"]]
+    for label, limit in document["thresholds"].items():
         threshold, score = Threshold.model_validate(limit), parse_score(label)
         for attribute in attributes if score.measure.metric.grouped else (None,):
-            for slice_name in (WHOLE, *said["slices"]):
+            for slice_name in (WHOLE, *document["slices"]):
                 if holds(threshold, attribute, slice_name):
                     yield {
                         "config_hash": digest,

@@ -108,7 +108,7 @@ def _paths(store: Store | None) -> dict[str, str | None]:
     return {name: str(path) if path and path.exists() else None for name, path in files.items()}
 
 
-def _batch(outcome: "Outcome", seen: Mapping[str, Any]) -> dict[str, Any]:
+def _batch(outcome: "Outcome", assessed: Mapping[str, Any]) -> dict[str, Any]:
     summary = {
         "batch": outcome.batch,
         "status": outcome.status,
@@ -116,13 +116,13 @@ def _batch(outcome: "Outcome", seen: Mapping[str, Any]) -> dict[str, Any]:
         "lists": outcome.lists,
         "rows_read": outcome.rows_read,
         "rows_rejected": outcome.rows_rejected,
-        "breaches": seen.get("breaches", outcome.breaches),
-        "insufficient": seen.get("insufficient", 0),
-        "shifts": seen.get("shifts", 0),
-        "gated": seen.get("gated", outcome.gated),
+        "breaches": assessed.get("breaches", outcome.breaches),
+        "insufficient": assessed.get("insufficient", 0),
+        "shifts": assessed.get("shifts", 0),
+        "gated": assessed.get("gated", outcome.gated),
         "result_hash": outcome.result_hash,
         "message": cut(outcome.message.split("\n")[0], _LONGEST) or None,
-        "worst": list(seen.get("worst", ())),
+        "worst": list(assessed.get("worst", ())),
     }
     while summary["worst"] and len(json.dumps(summary, ensure_ascii=False).encode()) > _MOST_BYTES:
         summary["worst"].pop()

@@ -55,16 +55,16 @@ def forms(
     return form_of
 
 
-def digest(found: Mapping[Definition, Form]) -> str:
+def digest(reached: Mapping[Definition, Form]) -> str:
     """The digest of a set of definitions, in hexadecimal digits."""
-    digests = dict.fromkeys(found, "")
+    digests = dict.fromkeys(reached, "")
     kinds = 0
     # First of the words alone, then of what fills their gaps too, and so on until no more
     # definitions can be told apart: they may name each other in circles.
     while kinds < (kinds := len(set(digests.values()))):
         digests = {
             one: _sha256([*form.words, *(digests[gap] for gap in form.gaps)])
-            for one, form in found.items()
+            for one, form in reached.items()
         }
     return _sha256(sorted(set(digests.values())))
 

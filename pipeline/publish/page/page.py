@@ -162,17 +162,17 @@ def _as_json(value: Any) -> Markup:
     return Markup(said.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def _packed(told: Document) -> str:
+def _packed(contents: Document) -> str:
     """The data, compressed: a fifth of its size, and no text of it is ever parsed as markup."""
     document_data = {
-        **told.data,
-        "newest": told.data["batches"].index(told.newest) if told.newest else None,
+        **contents.data,
+        "newest": contents.data["batches"].index(contents.newest) if contents.newest else None,
         "charts": drawing().charts,
         "colours": GROUPS,
         "extent": {
-            "cut": told.extent.points(told.size) < Extent().points(told.size),
-            "slices_left_out": told.size.slices + 1 - len(told.data["slices"]),
-            "heat_from": _heat_from(told),
+            "cut": contents.extent.points(contents.size) < Extent().points(contents.size),
+            "slices_left_out": contents.size.slices + 1 - len(contents.data["slices"]),
+            "heat_from": _heat_from(contents),
         },
     }
     text = json.dumps(document_data, separators=(",", ":"), allow_nan=False).encode()
@@ -191,20 +191,20 @@ def _name(settings: Settings) -> str:
     return Path(settings.folder).resolve().name
 
 
-def _facts(copy: Copy, told: Document, batches: Any) -> list[str]:
-    days = told.data["batches"]
+def _facts(copy: Copy, contents: Document, batches: Any) -> list[str]:
+    days = contents.data["batches"]
     facts = []
-    if told.newest and (row := batches.get(told.newest)):
+    if contents.newest and (row := batches.get(contents.newest)):
         # Not told where it would tell of too few.
         told_of = ((row["lists"], "lists"), (row["rows_accepted"], "rows"))
         facts += [f"{count:,} {what}." for count, what in told_of if count is not None]
         if row["status"] != "done":
             facts.append(f"The last attempt at it: {LOOKS[row['status']].word}; these are older.")
-        if told.data["releases"]:
-            at, text = told.data["releases"][-1]
+        if contents.data["releases"]:
+            at, text = contents.data["releases"][-1]
             facts.append(f"Last release: {text} ({days[at]}).")
-    gaps = [day for day, scored in zip(days, told.data["scored"], strict=True) if not scored]
-    if gaps and told.newest:
+    gaps = [day for day, scored in zip(days, contents.data["scored"], strict=True) if not scored]
+    if gaps and contents.newest:
         shown = ", ".join(gaps[-3:])
         more = f" and {len(gaps) - 3:,} before" if len(gaps) > 3 else ""
         facts.append(f"Without scores: {shown}{more}.")
@@ -219,9 +219,9 @@ def _counts(batch: Row | None) -> list[tuple[Any, str]]:
     return [(look, f"{batch[look.name]:,}") for look in VERDICTS if batch[look.name]]
 
 
-def _strip(told: Document) -> list[dict[str, Any]]:
+def _strip(contents: Document) -> list[dict[str, Any]]:
     """The last batches, each by the gravest verdict of its scores."""
-    data = told.data
+    data = contents.data
     first = max(0, len(data["batches"]) - STRIP)
     strip = []
     for at in range(first, len(data["batches"])):
@@ -282,9 +282,9 @@ def _judged(copy: Copy) -> list[dict[str, Any]]:
     ]
 
 
-def _definitions(told: Document) -> list[dict[str, str]]:
+def _definitions(contents: Document) -> list[dict[str, str]]:
     """What the catalogue says of the metrics on the page."""
-    titles = {score["title"] for score in told.data["labels"]}
+    titles = {score["title"] for score in contents.data["labels"]}
     return [
         {
             "name": metric.name,
