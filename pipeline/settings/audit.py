@@ -66,9 +66,12 @@ class Settings(Part):
     spill: str | None = Field(default=None, min_length=1)
     columns: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
     ranks: Ranks = Ranks()
+    # Most rankings are of what people want; a list of risks or of checks has to say so.
     top_of_list: Literal["good", "bad"] = "good"
+    # Nobody judged it: taken for zero, it would tell against those who are judged less often.
     missing_relevance: Literal["undefined", "zero"] = "undefined"
     missing_click: Literal["undefined", "zero"] = "undefined"
+    # Half of the way: with relevance 0 or 1, and nothing in between, any value says the same.
     relevant_from: float = Field(default=0.5, gt=0, le=1)
     attributes: Annotated[tuple[Attribute, ...], BeforeValidator(as_list)] = Field(min_length=1)
     slices: Names = ()
@@ -79,6 +82,7 @@ class Settings(Part):
     rejects: Rejects = Rejects()
     unknown_group: Unknown = Unknown()
     limits: Limits = Limits()
+    # Few senders write any, and one that is there must agree in either case.
     checksums: Literal["if_present", "required"] = "if_present"
     schedule: Schedule = Schedule()
     evidence: Evidence = Evidence()
@@ -88,6 +92,7 @@ class Settings(Part):
     privacy: Privacy = Privacy()
     memory_limit: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)$")
     threads: int | None = Field(default=None, ge=1, le=1024)
+    # Others hold the history while a day is merged: longer than that is worth a message.
     busy_seconds: float = Field(default=60.0, ge=0)
     owners: Names = ()
 

@@ -33,7 +33,8 @@ from pipeline.synthetic.files import (
 from pipeline.synthetic.queries import Floats, Integers, asked_between, queries_for
 
 SHORTEST, LONGEST = 8, 30
-"""Items in a list; every length in between is equally likely."""
+"""Items in a list, about a page of a small and of a large screen; every length between is as
+likely."""
 CHUNK_LISTS = 8192
 """Lists held in memory at a time, about 150,000 rows: one row group of the file."""
 PART_LISTS = 250_000

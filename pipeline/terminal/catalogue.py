@@ -118,11 +118,13 @@ def chosen(names: Sequence[str]) -> list[Metric]:
 
     LabelError names what is nearest to a name that is none.
     """
-    known_names = {metric.name: metric for metric in METRICS}
+    metric_by_name = {metric.name: metric for metric in METRICS}
     chosen_metrics: list[Metric] = []
     for name in names:
         chosen_metrics += (
-            [known_names[name]] if name in known_names else [m.metric for m in parse_measures(name)]
+            [metric_by_name[name]]
+            if name in metric_by_name
+            else [m.metric for m in parse_measures(name)]
         )
     return list(dict.fromkeys(chosen_metrics)) or list(METRICS)
 

@@ -29,7 +29,7 @@ _WORST = 5
 _MOST_BYTES = 1200
 """Bytes of what is said of one batch; scores that do not fit are left out, the least bad first.
 
-A summary is passed from task to task, by schedulers with limits of their own."""
+Schedulers pass summaries on, and have limits of their own."""
 _LONGEST = 200
 """Characters of a message, so that one long text does not take the place of the scores."""
 
