@@ -74,7 +74,7 @@ def _acts(
     config: Path | None,
     names: Sequence[str],
     action: str,
-    said: str,
+    outcome: str,
     *,
     as_json: bool,
     quiet: bool,
@@ -93,7 +93,7 @@ def _acts(
         note=note,
         until=until,
     )
-    _ended(settings, assessed, [f"{name} {said}" for name in alert_ids], {"alerts": alert_ids},
+    _ended(settings, assessed, [f"{name} {outcome}" for name in alert_ids], {"alerts": alert_ids},
            as_json=as_json, quiet=quiet)  # fmt: skip
 
 

@@ -99,16 +99,16 @@ def nested_columns(source: Source, here: Layout) -> list[str]:
     ]
 
 
-def _absent(name: str, here: Layout, source: Source, settings: Settings) -> str:
+def _absent(name: str, mapping: Layout, source: Source, settings: Settings) -> str:
     delivered = settings.columns.get(name, name)
     text = f"no column {delivered!r}"
     if delivered != name:
         text += f" (for {name})"
-    folded = {name.casefold(): name for name in here.ignored}
+    folded = {name.casefold(): name for name in mapping.ignored}
     near = get_close_matches(delivered.casefold(), folded, n=1)
     if near:
         return f"{text}; did you mean {folded[near[0]]!r}?"
-    there = listed(source, here.columns, settings)
+    there = listed(source, mapping.columns, settings)
     return f"{text}; the file has {there}" if there else text
 
 

@@ -90,8 +90,8 @@ def csv_columns(path: Path, known: Collection[str]) -> dict[str, str]:
     return _apart([name.strip() or f"unnamed {at}" for at, name in enumerate(names, 1)], known)
 
 
-def _apart(names: Collection[str], known: Collection[str]) -> dict[str, str]:
-    """Columns of texts.  A name is shown if it is one of ``known``: others may be data."""
+def _apart(names: Collection[str], names_known: Collection[str]) -> dict[str, str]:
+    """Columns of texts.  A name is shown if it is one of ``names_known``: others may be data."""
     if len(names) > _MOST_COLUMNS:
         raise FileProblem(f"has more than {_MOST_COLUMNS:,} columns")
     columns: dict[str, str] = {}
@@ -100,9 +100,9 @@ def _apart(names: Collection[str], known: Collection[str]) -> dict[str, str]:
         if len(name) > _LONGEST_NAME:
             raise FileProblem(f"a column name is longer than {_LONGEST_NAME:,} characters")
         if name.casefold() in folded:
-            if not any(each.casefold() in known for each in names):
+            if not any(each.casefold() in names_known for each in names):
                 raise FileProblem("line 1 names no column of a log; is there a header?")
-            said = repr(name) if name.casefold() in known else "a column"
+            said = repr(name) if name.casefold() in names_known else "a column"
             raise FileProblem(f"the header names {said} twice")
         folded.add(name.casefold())
         columns[name] = "VARCHAR"

@@ -52,12 +52,12 @@ class Stored:
         return self.counts.counts(part, attribute, expected=measure.expects, settings=settings)
 
 
-def stored(settings: Settings, batch: str, known: Manifest) -> Stored:
+def stored(settings: Settings, batch: str, manifest_rows: Manifest) -> Stored:
     """The counts of a batch, from its own file, or from the history where that is gone.
 
     NoData where the store has none; AuditError where they were made under other settings.
     """
-    row = known.get(batch)
+    row = manifest_rows.get(batch)
     path = store_of(settings).batch(batch)
     if row is None or not row.revision:
         raise NoData(f"{batch}: nothing is stored of this batch; run it first")
