@@ -17,11 +17,13 @@ from metrics.terms import Given, Number, Term, Value
 from metrics.weights import Weight
 
 USUAL_CUTOFF = 10
-"""The cut-off of a metric that cannot do without one, where nobody names another."""
+"""The cut-off of a metric that cannot do without one, where nobody names another.
+
+Ten results are a first page, and what evaluations of rankings report most often."""
 
 
 DEEPEST_CUTOFF = 999_999_999
-"""The deepest cut-off that a label can say."""
+"""The deepest cut-off that a label can say: nine digits, which fit into 32 bits."""
 
 
 @dataclass(frozen=True)

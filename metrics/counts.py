@@ -17,11 +17,13 @@ import numpy as np
 from metrics.weights import BoolArray, FloatArray, IntArray
 
 UNIT = 2**60
+"""What numbers up to 1 are scaled by: they keep 18 decimals, and fit into 64 bits."""
 PREFIX_UNIT = 2**56
+"""The same for the parts of NDKL, which grow to ln(1 / SMOOTHING), about 2^4."""
 UNKNOWN = "unknown"
 WHOLE = "all"
 COMPARED = 2
-"""Groups that a comparison needs."""
+"""Groups that a comparison needs: one alone is never unequal."""
 
 
 def added(values: FloatArray) -> float | FloatArray:

@@ -64,7 +64,9 @@ def text_of(value: Value) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
+# A reader looks at 1 / p = 10 ranks on average, a first page.
 P = Parameter("p", 0.1, "share of attention at the top", always=True)
+# A reader looks at 1 / (1 - decay) = 4 ranks on average, and hardly leaves the first page.
 DECAY = Parameter("decay", 0.75, "attention left after each rank", always=True)
 DENOMINATOR = Parameter(
     "denominator",

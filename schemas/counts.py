@@ -147,7 +147,9 @@ LIST_STATS = Table(
 )
 
 BUCKETS = 1024
-"""Buckets that queries fall into; intervals resample whole buckets."""
+"""Buckets that queries fall into; intervals resample whole buckets.
+
+A resample costs as much as there are buckets, and with fewer of them more queries share one."""
 _LENGTH = Column("length", "BIGINT", "rows of the list")
 _BUCKET = Column("bucket", "INTEGER", f"hash of the query, 0 to {BUCKETS - 1}")
 BUCKET_SUMS = Table(

@@ -18,6 +18,7 @@ AGAINST = Parameter(
     choices=("logged", "relevance"),
     needs=(("logged", "reference_rank"), ("relevance", "relevance")),
 )
+# With 0.9 the first ten ranks decide 86% of the score (Webber et al. 2010).
 PERSISTENCE = Parameter(
     "p", 0.9, "how likely a reader goes on to the next depth; higher looks deeper", always=True
 )

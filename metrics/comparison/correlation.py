@@ -18,7 +18,7 @@ from metrics.terms import Given
 from metrics.weights import BoolArray, FloatArray, IntArray
 
 _FEWEST = 3
-"""Items that it takes for two pairs in strict order."""
+"""Items that it takes for two pairs in strict order: one pair alone could only say +1 or -1."""
 
 
 def inversions(values: IntArray, starts: IntArray) -> IntArray:

@@ -25,9 +25,11 @@ import numpy as np
 from metrics.weights import FloatArray, IntArray
 
 _FIRST_BLOCK = 64
-"""Depths in the first block of a table; a power of two, as the sizes of all tables are."""
+"""Depths in the first block of a table; a power of two, as the sizes of all tables are.
+
+A larger one computes depths that short lists never reach; a smaller one needs more anchors."""
 _AT_ONCE = 1 << 16
-"""Weights held in memory at a time."""
+"""Weights held in memory at a time: half a MB, however slowly a tail falls."""
 _FAT = 4.0
 """A tail that begins at a depth d with p^d above exp(-4) is a large part of the whole series."""
 _NEGLIGIBLE = 44.0

@@ -22,8 +22,13 @@ import numpy as np
 
 from metrics.weights import FloatArray, exposure_at
 
-SMOOTHING = 1e-7  # added to shares: a missing group is far off, not infinitely far
+SMOOTHING = 1e-7
+"""Added to shares, so that a missing group is far off and not infinitely far.
+
+A tenth of the share of one row in a million, the longest list that is read: a group that is there
+never counts as if it were missing."""
 TERMS = 5
+"""Products of ``tails`` and ``steps`` that are added up: what is left out is below rounding."""
 SMOOTHED_ZERO = SMOOTHING * float(np.log(SMOOTHING))
 
 

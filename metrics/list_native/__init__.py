@@ -41,9 +41,11 @@ SHARES = replace(
     text="the shares to compare with: the group's own, in the batch or in each list, those of the "
     "item table, or of the target",
 )
+# One page of results after the other.
 STEP = Parameter(
     "step", 10, "items from one cut point to the next", low=2, high=inf, from_low=True, whole=True
 )
+# A fair list fails in one of ten tests: stricter ones miss more unfair lists.
 ALPHA = Parameter("alpha", 0.1, "share of fair lists that fails the test", high=0.5)
 WEIGHT = Parameter(
     "weight",
@@ -60,6 +62,7 @@ PAIRS = Parameter(
 OVER = Parameter(
     "over", "pairs", "every pair counts the same, or every list", choices=("pairs", "lists")
 )
+# A reader looks at 1 / (1 - decay) = 2 ranks on average: what counts is the very top.
 PATIENCE = replace(DECAY, default=0.5)
 
 SKEW = GroupMetric(

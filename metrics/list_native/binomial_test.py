@@ -20,7 +20,7 @@ import numpy as np
 from metrics.weights import FloatArray, IntArray
 
 _CELLS = 4_000_000
-"""Numbers held at a time, and numbers kept for the lists to come."""
+"""Numbers held at a time, and numbers kept for the lists to come: 32 MB of either."""
 _SAME = 1.0 + 1e-12
 """Probabilities this close are one: some are equal, or equal to the significance, but for a bit."""
 

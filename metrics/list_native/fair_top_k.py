@@ -14,7 +14,9 @@ from metrics.terms import Given
 from metrics.weights import BoolArray, FloatArray, IntArray
 
 DEEPEST = 1000
-"""Places that are tested at most; the effort grows with their square."""
+"""Places that are tested at most.
+
+The effort grows with their square, and hardly anybody looks further down a list."""
 
 
 def _minima(depth: IntArray, share: FloatArray, alpha: float) -> tuple[IntArray, IntArray]:

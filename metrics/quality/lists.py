@@ -16,7 +16,9 @@ from metrics.terms import Given
 from metrics.weights import BoolArray, FloatArray, IntArray, exposure_at, ratio_of
 
 LARGEST = 1e12
-"""Sums of a list that are not below this are no number to add to others: the list is left out."""
+"""Sums of a list that are not below this are no number to add to others: the list is left out.
+
+Scaled by UNIT such a sum is below 2^100, so that 2^27 lists can be added up in 128 bits."""
 
 
 def cut(given: Given) -> int:

@@ -74,7 +74,7 @@ def _acts(
     config: Path | None,
     names: Sequence[str],
     action: str,
-    said: str,
+    outcome: str,
     *,
     as_json: bool,
     quiet: bool,
@@ -85,7 +85,7 @@ def _acts(
     settings = settings_of(config or context.obj)
     from pipeline.monitoring.alerts import act
 
-    found, assessed = act(
+    alert_ids, assessed = act(
         settings,
         names,
         action,
@@ -93,7 +93,7 @@ def _acts(
         note=note,
         until=until,
     )
-    _ended(settings, assessed, [f"{name} {said}" for name in found], {"alerts": found},
+    _ended(settings, assessed, [f"{name} {outcome}" for name in alert_ids], {"alerts": alert_ids},
            as_json=as_json, quiet=quiet)  # fmt: skip
 
 
@@ -214,12 +214,14 @@ def mark(
             print_markers(console(), rows)
         return
     if text:
-        assessed, said = write(settings, batch, text), f"marked: {text}"
+        assessed, outcome = write(settings, batch, text), f"marked: {text}"
         if batch not in manifest(settings):
             tell(f"{batch}: the history has no such batch yet; --remove takes the mark back")
     else:
-        assessed, said = unmark(settings, batch), "no longer marked"
-    _ended(settings, assessed, [f"{batch} {said}"], {"batch": batch}, as_json=as_json, quiet=quiet)
+        assessed, outcome = unmark(settings, batch), "no longer marked"
+    _ended(
+        settings, assessed, [f"{batch} {outcome}"], {"batch": batch}, as_json=as_json, quiet=quiet
+    )
 
 
 @click.command()

@@ -23,6 +23,7 @@ CONFIG = click.option(
 JSON = click.option("--json", "as_json", is_flag=True, help="End with one line of JSON.")
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
 INTERRUPTED = 1
+"""As of any error without an exit code of its own: scripts may start the command again."""
 _KEPT = "What is finished is kept, and nothing is half done; start the same command again."
 
 

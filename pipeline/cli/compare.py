@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline.compare.logs.report import Comparison
 
 _SCORES_SHOWN = 3
-"""Scores of a query that fit beside its name."""
+"""Scores of a query that fit beside its name in a line of 80 columns."""
 
 
 @click.command()
@@ -55,25 +55,25 @@ def compare(
 
     if table:
         _refuse_input(table, a, b)
-    found = compared(a, b, metrics=metrics, k=k, p=p, config=config)
+    comparison = compared(a, b, metrics=metrics, k=k, p=p, config=config)
     if table:
-        _write(found, table)
+        _write(comparison, table)
     if as_json:
-        click.echo(json.dumps(found.document()))
+        click.echo(json.dumps(comparison.document()))
         return
     out = console(quiet=quiet)
-    for line in _heading(found):
+    for line in _heading(comparison):
         out.print(printable(line))
     out.print()
-    _print_overall(out, found)
-    for weight in found.prefix_weights():
+    _print_overall(out, comparison)
+    for weight in comparison.prefix_weights():
         out.print(
             f"p={weight['p']!r}: the first {weight['ranks']} ranks decide "
             f"{weight['weight']:.0%} of RBO and RBD"
         )
     if top:
         out.print()
-        _print_queries(out, found, top)
+        _print_queries(out, comparison, top)
 
 
 def _refuse_input(path: Path, *compared: str) -> None:
@@ -86,14 +86,14 @@ def _refuse_input(path: Path, *compared: str) -> None:
             raise SettingsError(f"--csv {path}: is among the logs compared; name another file")
 
 
-def _write(found: "Comparison", path: Path) -> None:
+def _write(comparison: "Comparison", path: Path) -> None:
     """A row per query as CSV, the most different first."""
     from pipeline.errors import SettingsError
     from pipeline.terminal.exports import write_csv
 
     def rows() -> Iterator[dict[str, Any]]:
-        for at in found.most_different().tolist():
-            row = found.query(at)
+        for at in comparison.most_different().tolist():
+            row = comparison.query(at)
             values = row.pop("values")
             del row["reasons"]
             yield {**row, **values}
@@ -105,16 +105,16 @@ def _write(found: "Comparison", path: Path) -> None:
         raise SettingsError(f"--csv {path}: {error.strerror}") from None
 
 
-def _heading(found: "Comparison") -> Iterator[str]:
+def _heading(comparison: "Comparison") -> Iterator[str]:
     """What was read, how lists were matched and what that leaves out."""
     from pipeline.formatting.numbers import counted
 
-    for letter, side in (("A", found.a), ("B", found.b)):
+    for letter, side in (("A", comparison.a), ("B", comparison.b)):
         rejected = f", {side.rejected:,} rejected" if side.rejected else ""
         size = f"{counted(side.lists, 'list')}, {counted(side.rows, 'row')}{rejected}"
         yield f"{letter}  {size}: {side.name}"
         yield from (f"   {note}" for note in side.notes)
-    how = found.matching
+    how = comparison.matching
     queries = f"{how.queries:,} {'query' if how.queries == 1 else 'queries'}"
     yield f"{queries} in both, {how.only_a:,} only in A, {how.only_b:,} only in B"
     if how.by_list_id or how.in_order:
@@ -126,60 +126,60 @@ def _heading(found: "Comparison") -> Iterator[str]:
         yield f"without a partner: {counted(how.left_a, 'list')} of A, {how.left_b:,} of B"
 
 
-def _print_overall(out: "Console", found: "Comparison") -> None:
+def _print_overall(out: "Console", comparison: "Comparison") -> None:
     from rich.table import Table
 
     from pipeline.formatting.numbers import counted, score_text
     from pipeline.terminal.printing import printable
 
-    out.print(f"Mean over {counted(found.matching.lists, 'matched list')}", style="bold")
+    out.print(f"Mean over {counted(comparison.matching.lists, 'matched list')}", style="bold")
     table = Table(box=None, pad_edge=False)
     table.add_column("score", no_wrap=True)
     table.add_column("value", overflow="fold")
     table.add_column("lists", justify="right")
     table.add_column("no value", justify="right")
-    for each in found.overall:
-        without = found.matching.lists - each.lists
+    for each in comparison.overall:
+        without = comparison.matching.lists - each.lists
         cells = (each.name.label, score_text(each.value, each.reason))
         table.add_row(*map(printable, cells), f"{each.lists:,}", f"{without:,}" if without else "")
     out.print(table)
 
 
-def _print_queries(out: "Console", found: "Comparison", top: int) -> None:
+def _print_queries(out: "Console", comparison: "Comparison", top: int) -> None:
     """The queries that differ most, and a few scores of each."""
     from rich.table import Table
 
     from pipeline.formatting.numbers import number
     from pipeline.terminal.printing import printable
 
-    shown = _shown(found)
-    order = found.most_different()[:top].tolist()
+    shown = _shown(comparison)
+    order = comparison.most_different()[:top].tolist()
     out.print(f"Most different by {shown[0]}", style="bold")
     table = Table(box=None, pad_edge=False)
     table.add_column("query", overflow="fold")
     for name in ("items A", "items B", "in both", *shown):
         table.add_column(name, justify="right", overflow="fold")
     for at in order:
-        query = found.query(at)
+        query = comparison.query(at)
         sizes = (f"{query[name]:,}" for name in ("items_a", "items_b", "shared"))
         values = (query["values"][label] for label in shown)
         scores = (number(value) for value in values)
         table.add_row(printable(query["query_id"]), *sizes, *scores)
     out.print(table)
-    if len(found.queries) > len(order):
-        out.print(f"  and {len(found.queries) - len(order):,} more: --top, --csv or --json")
+    if len(comparison.queries) > len(order):
+        out.print(f"  and {len(comparison.queries) - len(order):,} more: --top, --csv or --json")
 
 
-def _shown(found: "Comparison") -> list[str]:
+def _shown(comparison: "Comparison") -> list[str]:
     """Labels of the scores beside a query: what it is ordered by, then other metrics."""
-    first = found.deciding
+    first = comparison.deciding
     # A distance is what an overlap lacks of 1, so both would say the same.
-    said = {"RBO", "RBD"} if first.measure.metric.name in ("RBO", "RBD") else set()
-    said.add(first.measure.metric.name)
+    metrics_shown = {"RBO", "RBD"} if first.measure.metric.name in ("RBO", "RBD") else set()
+    metrics_shown.add(first.measure.metric.name)
     labels = [first.label]
-    for name in found.scores:
+    for name in comparison.scores:
         metric = name.measure.metric.name
-        if metric not in said and name.fairest is not None:
-            said.add(metric)
+        if metric not in metrics_shown and name.fairest is not None:
+            metrics_shown.add(metric)
             labels.append(name.label)
     return labels[:_SCORES_SHOWN]

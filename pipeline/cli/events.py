@@ -80,28 +80,30 @@ def events(summary: Path | None, *, log: bool, quiet: bool) -> Iterator[Events]:
     """
     from pipeline.terminal.notes import notes_to
 
-    told = Events(log=log, quiet=quiet)
-    with notes_to(lambda _, text: told.note(text)):
+    events_of_run = Events(log=log, quiet=quiet)
+    with notes_to(lambda _, text: events_of_run.note(text)):
         if summary is None:
             with ended_by_sigterm():
-                yield told
+                yield events_of_run
         else:
-            yield from _with_summary(told, summary)
+            yield from _with_summary(events_of_run, summary)
 
 
-def _with_summary(told: Events, summary: Path) -> Iterator[Events]:
+def _with_summary(events_of_run: Events, summary: Path) -> Iterator[Events]:
     from pipeline.terminal.run_summary import clear_summary, summary_of, write_summary
 
     clear_summary(summary)
     code, error = AuditError.exit_code, None
     try:
         with ended_by_sigterm():
-            yield told
-        code = told.exit_code
+            yield events_of_run
+        code = events_of_run.exit_code
     except (Exception, KeyboardInterrupt) as fault:
         # Of what nobody foresaw the kind is told only: its text may quote data.
         error, code = explained(fault) or (type(fault).__name__, code)
         raise
     finally:
-        document = summary_of(told.settings, told.outcomes, exit_code=code, error=error)
+        document = summary_of(
+            events_of_run.settings, events_of_run.outcomes, exit_code=code, error=error
+        )
         write_summary(summary, document)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipeline.compare.batches.contributions import Split
 
 _SHOWN = 8
-"""Cells that are shown one by one."""
+"""Cells that are shown one by one: they come largest first, and --json has all of them."""
 
 
 @click.command()
@@ -49,19 +49,19 @@ def explain(
     from pipeline.compare.batches.explain import explain as explained
     from pipeline.terminal.printing import console, printable
 
-    found = explained(settings, batch, score, against=against, attribute=attribute, by=by)
+    explanation = explained(settings, batch, score, against=against, attribute=attribute, by=by)
     if as_json:
-        click.echo(json.dumps(found.document()))
+        click.echo(json.dumps(explanation.document()))
         return
     out = console(quiet=quiet)
-    for line in found.verdict():
+    for line in explanation.verdict():
         out.print(printable(line))
-    for way, each in found.splits.items():
-        _print_parts(out, way, each)
-        _print_groups(out, way, each)
+    for way, split in explanation.splits.items():
+        _print_parts(out, way, split)
+        _print_groups(out, way, split)
 
 
-def _print_parts(out: "Console", way: str, found: "Split") -> None:
+def _print_parts(out: "Console", way: str, split: "Split") -> None:
     """The cells that contribute most."""
     from rich.table import Table
 
@@ -74,37 +74,37 @@ def _print_parts(out: "Console", way: str, found: "Split") -> None:
     table.add_column(printable(way), overflow="fold")
     for name in ("lists A", "lists B", "score A", "score B", "mix", "treatment"):
         table.add_column(name, justify="right", no_wrap=True)
-    show = signed(found)
+    show = signed(split)
     lists = [
-        sum(each.lists_before for each in found.parts),
-        sum(each.lists_after for each in found.parts),
+        sum(part.lists_before for part in split.parts),
+        sum(part.lists_after for part in split.parts),
     ]
-    for each in found.parts[:_SHOWN]:
-        shares = (each.lists_before / lists[0], each.lists_after / lists[1])
-        scores = ("-" if value is None else number(value) for value in (each.before, each.after))
+    for part in split.parts[:_SHOWN]:
+        shares = (part.lists_before / lists[0], part.lists_after / lists[1])
+        scores = ("-" if value is None else number(value) for value in (part.before, part.after))
         table.add_row(
-            printable(each.cell),
+            printable(part.cell),
             *(f"{share:.1%}" if share else "-" for share in shares),
             *scores,
-            show(each.mix),
-            show(each.treatment),
+            show(part.mix),
+            show(part.treatment),
         )
-    count, mix, treatment = rest_of(found.parts, _SHOWN)
+    count, mix, treatment = rest_of(split.parts, _SHOWN)
     if count:
         table.add_row(f"{count:,} more", "", "", "", "", show(mix), show(treatment))
     table.add_row(
-        "all", "", "", "", "", show(found.score.mix), show(found.score.treatment), style="bold"
+        "all", "", "", "", "", show(split.score.mix), show(split.score.treatment), style="bold"
     )
     out.print(table)
-    if min(found.shared_before, found.shared_after) < 1:
+    if min(split.shared_before, split.shared_after) < 1:
         out.print(
-            f"{found.shared_before:.1%} of the lists of A and {found.shared_after:.1%} of those of "
+            f"{split.shared_before:.1%} of the lists of A and {split.shared_after:.1%} of those of "
             f"B stand in lines of both.\nThe others, of which no other treatment is known, make "
-            f"{show(found.turnover)} of mix."
+            f"{show(split.turnover)} of mix."
         )
 
 
-def _print_groups(out: "Console", way: str, found: "Split") -> None:
+def _print_groups(out: "Console", way: str, split: "Split") -> None:
     """The values of the groups behind the score."""
     from rich.table import Table
 
@@ -112,19 +112,25 @@ def _print_groups(out: "Console", way: str, found: "Split") -> None:
     from pipeline.formatting.numbers import number
     from pipeline.terminal.printing import printable
 
-    if not found.groups:
+    if not split.groups:
         return
     show = Signed(
-        *(n for each in found.groups.values() for n in (each.change, each.mix, each.treatment))
+        *(
+            n
+            for change in split.groups.values()
+            for n in (change.change, change.mix, change.treatment)
+        )
     )
     table = Table(box=None, pad_edge=False)
     table.add_column("group", overflow="fold")
     for name in ("A", "B", "change", "mix", "treatment"):
         table.add_column(name, justify="right", no_wrap=True)
-    for group, each in found.groups.items():
-        values = ("-" if value is None else number(value) for value in (each.before, each.after))
+    for group, change in split.groups.items():
+        values = (
+            "-" if value is None else number(value) for value in (change.before, change.after)
+        )
         table.add_row(
-            printable(group), *values, show(each.change), show(each.mix), show(each.treatment)
+            printable(group), *values, show(change.change), show(change.mix), show(change.treatment)
         )
     out.print()
     out.print(table)

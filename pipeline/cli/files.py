@@ -131,19 +131,19 @@ def score(
     settings, items = _file_settings(
         config, files, items, attributes, slices, show_values=show_values, **more
     )
-    found = score_files(settings, list(files), items)
-    document = as_document(found)
+    scored = score_files(settings, list(files), items)
+    document = as_document(scored)
     if as_json:
         click.echo(json.dumps(document))
         return
     out = console(quiet=quiet)
-    rejected = f", {found.ingested.rows_rejected:,} rejected" if found.ingested.rules else ""
+    rejected = f", {scored.ingested.rows_rejected:,} rejected" if scored.ingested.rules else ""
     read = f"{counted(document['lists'], 'list')}, {counted(document['rows'], 'row')}"
     out.print(f"{read}{rejected}")
-    for line in (*found.ingested.notes, *rule_lines(found.ingested.rules)):
+    for line in (*scored.ingested.notes, *rule_lines(scored.ingested.rules)):
         out.print(printable(f"  {line}"))
     columns = SCORE_COLUMNS if not intervals else INTERVAL_COLUMNS
-    print_scores(out, found.scores, columns=columns)
+    print_scores(out, scored.scores, columns=columns)
 
 
 def _readable(files: tuple[Path, ...], items: Path | None) -> None:
@@ -197,34 +197,34 @@ def check(
         rejects={"max_rejected_share": 1.0},
     )
     try:
-        found = check_files(settings, list(files), items)
+        ingested = check_files(settings, list(files), items)
     except BatchRefused as refused:
-        found = refused.ingested
+        ingested = refused.ingested
     document = {
-        "lists": found.lists,
-        "rows": found.rows_read,
-        "accepted": found.rows_accepted,
-        "rejected": found.rows_rejected,
-        "rules": {rule.rule: rule.rows for rule in found.rules},
-        "unknown": found.unknown_rows,
-        "graded": found.graded_rows,
+        "lists": ingested.lists,
+        "rows": ingested.rows_read,
+        "accepted": ingested.rows_accepted,
+        "rejected": ingested.rows_rejected,
+        "rules": {rule.rule: rule.rows for rule in ingested.rules},
+        "unknown": ingested.unknown_rows,
+        "graded": ingested.graded_rows,
     }
     if as_json:
         click.echo(json.dumps(document))
     else:
         out = console(quiet=quiet)
-        read = counted(found.rows_read, "row")
-        out.print(f"{read}, {found.rows_rejected:,} would be rejected")
-        for line in (*found.notes, *rule_lines(found.rules)):
+        read = counted(ingested.rows_read, "row")
+        out.print(f"{read}, {ingested.rows_rejected:,} would be rejected")
+        for line in (*ingested.notes, *rule_lines(ingested.rules)):
             out.print(printable(f"  {line}"))
-        for name, rows in found.unknown_rows.items():
+        for name, rows in ingested.unknown_rows.items():
             if rows:
                 without = f"  {name}: {counted(rows, 'row')} without a group"
                 out.print(printable(without))
-        if found.graded_rows:
-            graded = counted(found.graded_rows, "row")
+        if ingested.graded_rows:
+            graded = counted(ingested.graded_rows, "row")
             out.print(f"  graded relevance in {graded}: ERBR is undefined")
-    sys.exit(3 if found.rules else 0)
+    sys.exit(3 if ingested.rules else 0)
 
 
 @click.command()
@@ -242,12 +242,12 @@ def metrics(names: tuple[str, ...], as_json: bool) -> None:
     from pipeline.terminal.printing import console
 
     try:
-        found = catalogue.chosen(names)
+        chosen = catalogue.chosen(names)
     except LabelError as error:
         raise SettingsError(str(error)) from None
     if as_json:
-        click.echo(json.dumps(catalogue.catalogue(found)))
+        click.echo(json.dumps(catalogue.catalogue(chosen)))
     elif names:
-        catalogue.print_details(console(), found)
+        catalogue.print_details(console(), chosen)
     else:
         catalogue.print_overview(console())

@@ -105,13 +105,13 @@ def generate(
         if not quiet:
             click.echo(text, err=True)
 
-    said = {name: value for name, value in more.items() if value not in (None, ())}
+    options = {name: value for name, value in more.items() if value not in (None, ())}
     period = {"start": start.date(), "days": days, "lists": lists}
     try:
         if phi is None:
-            _marketplace(out, said, items=items, seed=seed, progress=tell, **period)
+            _marketplace(out, options, items=items, seed=seed, progress=tell, **period)
         else:
-            _biased(out, said, {"phi": phi, "items": items, "seed": seed}, period, tell)
+            _biased(out, options, {"phi": phi, "items": items, "seed": seed}, period, tell)
     except ValueError as error:
         raise SettingsError(str(error)) from None
     except OSError as error:
@@ -132,7 +132,7 @@ def _marketplace(out: Path, said: dict[str, Any], **arguments: Any) -> None:
 
 def _biased(
     out: Path,
-    said: dict[str, Any],
+    options: dict[str, Any],
     knobs: dict[str, Any],
     period: dict[str, Any],
     tell: Callable[[str], None],
@@ -145,29 +145,29 @@ def _biased(
     from pipeline.synthetic.files import CannotGenerate
 
     problems: list[str] = []
-    if "eta" in said and said.get("clicks") != "power":
+    if "eta" in options and options.get("clicks") != "power":
         problems.append("--eta: only with --clicks power")
-    if "unfair_phi" in said and "unfair" not in said:
+    if "unfair_phi" in options and "unfair" not in options:
         problems.append("--unfair-phi: on which day? Name it with --unfair")
-    unfair_phi = said.pop("unfair_phi", 0.0)
+    unfair_phi = options.pop("unfair_phi", 0.0)
     incidents = BiasedIncidents(
-        unfair=dict.fromkeys(_dates(said.pop("unfair", ())), unfair_phi),
-        broken=_dates(said.pop("broken", ())),
-        missing=_dates(said.pop("missing", ())),
-        only=_pairs("--unfair-in", said.pop("unfair_in", ()), "market=de", problems),
+        unfair=dict.fromkeys(_dates(options.pop("unfair", ())), unfair_phi),
+        broken=_dates(options.pop("broken", ())),
+        missing=_dates(options.pop("missing", ())),
+        only=_pairs("--unfair-in", options.pop("unfair_in", ()), "market=de", problems),
     )
-    groups = _pairs("--group", said.pop("group", ()), "F=0.4", problems)
-    slices = _pairs("--slice", said.pop("slice", ()), "market=de:0.6,fr:0.4", problems)
+    groups = _pairs("--group", options.pop("group", ()), "F=0.4", problems)
+    slices = _pairs("--slice", options.pop("slice", ()), "market=de:0.6,fr:0.4", problems)
     asked = {
         **knobs,
-        **said,
+        **options,
         "groups": {
             name: _number(f"--group {name}", share, problems) for name, share in groups.items()
         },
         "slices": {name: _values(name, text, problems) for name, text in slices.items()},
     }
-    if "length" in said:
-        asked["length"] = _length(said["length"], problems)
+    if "length" in options:
+        asked["length"] = _length(options["length"], problems)
     try:
         rankings = BiasedRankings(**asked)
     except CannotGenerate as error:
@@ -184,16 +184,16 @@ def _dates(moments: Iterable[datetime]) -> list[date]:
 
 def _pairs(option: str, texts: Iterable[str], example: str, problems: list[str]) -> dict[str, str]:
     """What stands before and after the first '=', each name once."""
-    found: dict[str, str] = {}
+    value_by_name: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")
         if not (name and value):
             problems.append(f"{option} {text}: write it as in {example}")
-        elif name in found:
+        elif name in value_by_name:
             problems.append(f"{option} {name}: given twice")
         else:
-            found[name] = value
-    return found
+            value_by_name[name] = value
+    return value_by_name
 
 
 def _number(what: str, text: str, problems: list[str]) -> float:
@@ -206,14 +206,14 @@ def _number(what: str, text: str, problems: list[str]) -> float:
 
 def _values(name: str, text: str, problems: list[str]) -> dict[str, float]:
     """Shares by value; a value without one has the share 1."""
-    found: dict[str, float] = {}
+    share_by_value: dict[str, float] = {}
     for part in text.split(","):
         value, sign, share = part.rpartition(":")
         value, share = (value, share) if sign else (part, "1")
-        if value in found:
+        if value in share_by_value:
             problems.append(f"--slice {name}: {value} stands twice")
-        found[value] = _number(f"--slice {name}, {value}", share, problems)
-    return found
+        share_by_value[value] = _number(f"--slice {name}, {value}", share, problems)
+    return share_by_value
 
 
 def _length(text: str, problems: list[str]) -> int | tuple[int, int]:

@@ -72,8 +72,8 @@ def history(
             part = "all"
         if not (first or last):
             first = next(iter(last_month(settings)), None)
-    family = [each.name for each in METRICS if each.family.name == metric]
-    if family:
+    metrics_of_family = [each.name for each in METRICS if each.family.name == metric]
+    if metrics_of_family:
         metric = None
     if metric:
         try:
@@ -87,7 +87,7 @@ def history(
         ("slice = ?", part),
         ("attribute = ?", attribute),
         ("starts_with(label || '.', ? || '.')", metric),
-        ("list_contains(?, regexp_extract(metric, '^[A-Za-z0-9]+'))", family or None),
+        ("list_contains(?, regexp_extract(metric, '^[A-Za-z0-9]+'))", metrics_of_family or None),
         ("status = ?", None if trend else status),
     ):
         if value is not None:

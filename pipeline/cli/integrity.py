@@ -38,21 +38,25 @@ def _progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], object
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
-def _verified(found: Any) -> list[str]:
+def _verified(verified: Any) -> list[str]:
     """What a look at the store found, in rich markup."""
     from pipeline.terminal.printing import printable
 
-    lines = [f"  {printable(text)}" for text in found.unfinished]
+    lines = [f"  {printable(text)}" for text in verified.unfinished]
     if lines:
         lines.insert(0, "[yellow]unfinished[/]:")
-    if found.head:
-        lines += [f"ledger   {found.head[0]:,} lines, the last one", f"         {found.head[1]}"]
+    if verified.head:
+        lines += [
+            f"ledger   {verified.head[0]:,} lines, the last one",
+            f"         {verified.head[1]}",
+        ]
     lines.append(
-        f"history  {found.batches:,} batches, {found.revisions:,} results, {found.rows:,} rows"
+        f"history  {verified.batches:,} batches, {verified.revisions:,} results, "
+        f"{verified.rows:,} rows"
     )
-    lines.append(f"files    {found.files:,}, {found.bytes / 1e6:,.1f} MB")
-    if found.problems:
-        lines.append(f"[red]{len(found.problems):,} wrong[/]; nothing was changed")
+    lines.append(f"files    {verified.files:,}, {verified.bytes / 1e6:,.1f} MB")
+    if verified.problems:
+        lines.append(f"[red]{len(verified.problems):,} wrong[/]; nothing was changed")
     else:
         lines.append("[green]nothing is lost, torn or changed[/]")
     return lines
@@ -100,23 +104,23 @@ def verify(
         raise NoData(f"{store_of(settings).root}: there is no store yet")
     out = console(quiet=quiet)
     with _progress("files", quiet=quiet) as progress:
-        found = look(settings, expect=expect, progress=progress)
-    again = []
+        verified = look(settings, expect=expect, progress=progress)
+    recomputed = []
     if recompute:
         with _progress("batches", quiet=quiet) as progress:
-            for each in computed_again(settings, batches, progress):
-                again.append(each)
-                for line in _recomputed(each):
+            for result in computed_again(settings, batches, progress):
+                recomputed.append(result)
+                for line in _recomputed(result):
                     out.print(line)
-    for text in found.problems:
+    for text in verified.problems:
         click.echo(f"evenrank: {safe(text)}", err=True)
-    for line in _verified(found):
+    for line in _verified(verified):
         out.print(line)
-    wrong = bool(found.problems) or any(not each.same for each in again)
+    wrong = bool(verified.problems) or any(not result.same for result in recomputed)
     if as_json:
-        document: dict[str, Any] = {**found.__dict__, "ok": not wrong}
+        document: dict[str, Any] = {**verified.__dict__, "ok": not wrong}
         if recompute:
-            document["recomputed"] = [each.__dict__ for each in again]
+            document["recomputed"] = [result.__dict__ for result in recomputed]
         click.echo(json.dumps(document))
     sys.exit(_DAMAGED if wrong else 0)
 
@@ -139,21 +143,23 @@ def rebuild(config: Path | None, as_json: bool, quiet: bool) -> None:
     from pipeline.terminal.printing import console, printable
 
     with _progress("batches", quiet=quiet) as progress:
-        made = make(settings, progress=progress)
-    assess(settings, made.batches)
+        rebuilt = make(settings, progress=progress)
+    assess(settings, rebuilt.batches)
     show(settings)
     out = console(quiet=quiet)
-    out.print(f"{len(made.batches):,} batches, {made.superseded:,} superseded results taken over")
-    for path in made.aside:
+    out.print(
+        f"{len(rebuilt.batches):,} batches, {rebuilt.superseded:,} superseded results taken over"
+    )
+    for path in rebuilt.aside:
         out.print(printable(f"put aside: {path}"))
-    for text in made.lost:
+    for text in rebuilt.lost:
         out.print(printable(f"lost with the former history: {text}"))
-    for text in made.left_out:
+    for text in rebuilt.left_out:
         click.echo(f"evenrank: left out: {safe(text)}", err=True)
     if as_json:
-        document = {**made.__dict__, "aside": [str(path) for path in made.aside]}
+        document = {**rebuilt.__dict__, "aside": [str(path) for path in rebuilt.aside]}
         click.echo(json.dumps(document))
-    sys.exit(_DAMAGED if made.left_out else 0)
+    sys.exit(_DAMAGED if rebuilt.left_out else 0)
 
 
 @click.command()

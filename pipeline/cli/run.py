@@ -72,7 +72,7 @@ def _noticed(settings: Any, batches: list[str]) -> dict[str, int]:
 
 def gravest(
     outcomes: Iterable[Any],
-    found: dict[str, int],
+    count_by_kind: dict[str, int],
     *,
     fail_on: tuple[str, ...],
     require_data: bool,
@@ -84,7 +84,7 @@ def gravest(
     for error in (AuditError, StoreBusy, SettingsError, DataRefused):
         if error.exit_code in codes:
             return error.exit_code
-    if any(found[kind] for kind in fail_on):
+    if any(count_by_kind[kind] for kind in fail_on):
         return GateFailed.exit_code
     # Batches without logs are gaps that the history shows; they do not fail the others.
     return NoData.exit_code if NoData.exit_code in codes and 0 not in codes else 0
@@ -124,18 +124,18 @@ def run(
 
     Several are computed in turn, and assessed and published once, at the end.
     """
-    with events(summary, log=log, quiet=quiet) as told:
-        settings = told.settings = settings_of(config)
+    with events(summary, log=log, quiet=quiet) as events_of_run:
+        settings = events_of_run.settings = settings_of(config)
         from pipeline.settings.batch_keys import batch_keys
 
         batches = batch_keys(said, settings)
         ends = {"fail_on": fail_on, "require_data": require_data}
         work = {"force": force, "from_counts": from_counts}
         if len(batches) == 1:
-            _one(told, settings, batches[0], ends, as_json=as_json, notify=notify, **work)
+            _one(events_of_run, settings, batches[0], ends, as_json=as_json, notify=notify, **work)
         else:
             _many(
-                told,
+                events_of_run,
                 settings,
                 batches,
                 ends,
@@ -143,11 +143,11 @@ def run(
                 notify="newest" if notify else "none",
                 **work,
             )
-    sys.exit(told.exit_code)
+    sys.exit(events_of_run.exit_code)
 
 
 def _one(
-    told: Events,
+    events_of_run: Events,
     settings: Any,
     batch: str,
     ends: dict[str, Any],
@@ -166,31 +166,31 @@ def _one(
     from pipeline.terminal.printing import batch_line, console, details, print_scores
     from pipeline.terminal.series import print_watched
 
-    out = console(quiet=told.silent)
+    out = console(quiet=events_of_run.silent)
     outcome = run_batch(settings, batch, notify=notify, publishing="changes", **work)
-    told.add(outcome)
-    found = breaches(settings, [batch])
+    events_of_run.add(outcome)
+    breached = breaches(settings, [batch])
     if outcome.status in ("no_data", "refused", "failed"):
-        if not told.log:
+        if not events_of_run.log:
             click.echo(f"evenrank: {safe(f'{batch}: {outcome.message}')}", err=True)
-    elif not told.silent:
+    elif not events_of_run.silent:
         out.print(batch_line(outcome, out.encoding))
         for line in details(outcome):
             out.print(line)
         for line in untold_lines(verdicts(settings, [batch])):
             out.print(f"  {line}")
-        if found:
+        if breached:
             out.print()
-            print_scores(out, found, "Beyond their thresholds")
+            print_scores(out, breached, "Beyond their thresholds")
         print_watched(out, settings, last_month(settings, batch))
         print_alerts(out, alerts(settings, batches=[batch]), "Alerts seen in the batch")
-    told.ended(gravest([outcome], _noticed(settings, [batch]), **ends))
+    events_of_run.ended(gravest([outcome], _noticed(settings, [batch]), **ends))
     if as_json:
-        click.echo(json.dumps({**_outcome(outcome), "breaches": len(found)}))
+        click.echo(json.dumps({**_outcome(outcome), "breaches": len(breached)}))
 
 
 def _many(
-    told: Events,
+    events_of_run: Events,
     settings: Any,
     batches: Sequence[str],
     ends: dict[str, Any],
@@ -205,32 +205,32 @@ def _many(
     from pipeline.terminal.closing import closing
     from pipeline.terminal.printing import batch_line, console, details, later_lines
 
-    out = console(quiet=told.silent)
+    out = console(quiet=events_of_run.silent)
     ends_of_runs: list[Any] = []
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        console=console(stderr=True, quiet=told.silent),
+        console=console(stderr=True, quiet=events_of_run.silent),
         transient=True,
     ) as progress:
         task = progress.add_task("batches", total=len(batches))
-        told.above(progress.console)
+        events_of_run.above(progress.console)
         for outcome in run_backfill(settings, batches, finished=ends_of_runs.append, **work):
-            told.add(outcome)
+            events_of_run.add(outcome)
             out.print(batch_line(outcome, out.encoding))
             for line in details(outcome):
                 out.print(line)
             progress.advance(task)
     later = [batch for end in ends_of_runs for batch in end.assessed.later]
-    if not told.silent:
+    if not events_of_run.silent:
         for line in later_lines(later):
             out.print(line)
-        closing(settings, told.outcomes)
+        closing(settings, events_of_run.outcomes)
     noticed = _noticed(settings, list(batches))
-    told.ended(gravest(told.outcomes, noticed, **ends))
+    events_of_run.ended(gravest(events_of_run.outcomes, noticed, **ends))
     if as_json:
-        document = {"batches": [_outcome(each) for each in told.outcomes], "later": later}
+        document = {"batches": [_outcome(each) for each in events_of_run.outcomes], "later": later}
         click.echo(json.dumps({**document, "breaches": noticed["breach"]}))
 
 
@@ -255,14 +255,14 @@ def backfill(
     quiet: bool,
 ) -> None:
     """Audit many days; finished ones are skipped, so it can be interrupted."""
-    with events(summary, log=log, quiet=quiet) as told:
-        settings = told.settings = settings_of(config)
+    with events(summary, log=log, quiet=quiet) as events_of_run:
+        settings = events_of_run.settings = settings_of(config)
         from pipeline.settings.batch_keys import days
 
         if last < first:
             raise SettingsError(f"--to {last:%Y-%m-%d} lies before --from {first:%Y-%m-%d}")
         _many(
-            told,
+            events_of_run,
             settings,
             days(first.date(), last.date()),
             {"fail_on": fail_on, "require_data": require_data},
@@ -272,4 +272,4 @@ def backfill(
             notify="all" if notify else "none",
             as_json=as_json,
         )
-    sys.exit(told.exit_code)
+    sys.exit(events_of_run.exit_code)

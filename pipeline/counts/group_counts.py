@@ -144,13 +144,15 @@ class GroupSums:
         if self._mixes is None:
             self._by_sql(MIXES, "length, own, count(*) AS lists", "length, own")
             return
-        here = np.flatnonzero(self._mixes)
-        key, mix = np.divmod(here, len(self._mixes) // self._keys)
+        counted_cells = np.flatnonzero(self._mixes)
+        key, mix = np.divmod(counted_cells, len(self._mixes) // self._keys)
         at = np.arange(self._wide + 1)
         triangles = at * (at + 1) // 2
         length = np.searchsorted(triangles, mix, side="right") - 1
         columns = {"key": key, "length": length, "own": mix - triangles[length]}
-        self._from_counters(MIXES, "length, own, lists", {**columns, "lists": self._mixes[here]})
+        self._from_counters(
+            MIXES, "length, own, lists", {**columns, "lists": self._mixes[counted_cells]}
+        )
 
     def _from_counters(self, table: Table, selected: str, columns: dict[str, IntArray]) -> None:
         """A session table of counters whose ``key`` stands for a slice value and a group."""

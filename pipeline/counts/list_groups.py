@@ -18,7 +18,7 @@ from pipeline.log.row_chunks import RowChunk
 from pipeline.log.whole_lists import run_starts
 
 _FEW_GROUPS = 12
-"""Groups up to which looking for each is faster than sorting."""
+"""Groups up to which looking for each is faster than sorting: its cost grows with the groups."""
 
 
 @dataclass(frozen=True)

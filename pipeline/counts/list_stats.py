@@ -31,7 +31,7 @@ from schemas.columns import Row, Table, internal, quoted
 from schemas.counts import BUCKET_SUMS, LIST_STATS
 
 _DENSE_CELLS = 4_000_000
-"""Most cells of a table of lists by groups that is held at a time."""
+"""Most cells of a table of lists by groups that is held at a time: 32 MB for each such table."""
 
 
 def basis(settings: Settings, measure: Measure, attribute: str | None) -> str:
@@ -102,23 +102,23 @@ class ListStats:
 
     def _codes(self, chunk: RowChunk) -> dict[str, IntArray]:
         """Where the group of each row stands among the names of an attribute's groups."""
-        found = {}
+        codes_by_attribute = {}
         for name, names in self.names.items():
             groups = self.dimensions.groups[name]
             place = {value: at for at, value in enumerate(names)}
             codes = np.array([place[value] for value in groups.names], dtype=np.int64)
-            found[name] = codes[groups.code].take(chunk.ints["cell"])
-        return found
+            codes_by_attribute[name] = codes[groups.code].take(chunk.ints["cell"])
+        return codes_by_attribute
 
     def _slices(self, chunk: RowChunk) -> list[SliceCodes]:
         """The slices that each list belongs to, a table for each slice column."""
         dimensions = self.dimensions
         part = dimensions.part[chunk.lists]
-        found = []
+        slices = []
         for codes in dimensions.codes:
             first, last = codes.min(), codes.max()
-            found.append(SliceCodes(codes[part] - first, dimensions.values[first : last + 1]))
-        return found
+            slices.append(SliceCodes(codes[part] - first, dimensions.values[first : last + 1]))
+        return slices
 
     def _by_weight(self) -> Iterator[tuple[Weight, Given, list[Measure]]]:
         """Metrics of queries, those that weigh positions alike together."""
@@ -170,20 +170,20 @@ class ListStats:
 
     def _group_names(self, attribute: str) -> tuple[str, ...]:
         """Groups of an attribute: those in the batch, in the item table and in the target."""
-        found = self.connection.execute(
+        batch_groups = self.connection.execute(
             f"SELECT DISTINCT group_value FROM {self.database}.rank_counts WHERE attribute = ?",
             [attribute],
         ).fetchall()
         expected = {*self.sizes[attribute], *self.settings.targets.get(attribute, {})}
-        return tuple(sorted({name for (name,) in found} | expected))
+        return tuple(sorted({name for (name,) in batch_groups} | expected))
 
     def _sizes(self, attribute: str) -> dict[str, int]:
         """Items per group in the item table; empty without one."""
-        found = self.connection.execute(
+        size_rows = self.connection.execute(
             f"SELECT group_value, items FROM {self.database}.group_sizes WHERE attribute = ?",
             [attribute],
         ).fetchall()
-        return dict(found)
+        return dict(size_rows)
 
     def _grouping(self, code: IntArray, attribute: str) -> Grouping:
         names = self.names[attribute]

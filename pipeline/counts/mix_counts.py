@@ -79,11 +79,16 @@ class PairMixes:
             product = np.add.reduceat(own[one] * own[other], starts)
             shared = np.rint(above / (others[one] * others[other]))
             sums = [np.add.reduceat(half, starts) for half in halves_of_doubles(shared)]
-            here = np.flatnonzero(product)
+            shared_cells = np.flatnonzero(product)
             columns = {"part": part[starts], "length": length[starts], "product": product}
             columns |= dict(zip(half_names("shared"), sums, strict=True))
-            sums_of_pair = {name: each[here].astype(np.int64) for name, each in columns.items()}
-            pair = {"one": np.full(len(here), one), "other": np.full(len(here), other)}
+            sums_of_pair = {
+                name: each[shared_cells].astype(np.int64) for name, each in columns.items()
+            }
+            pair = {
+                "one": np.full(len(shared_cells), one),
+                "other": np.full(len(shared_cells), other),
+            }
             sums_by_pair.append(sums_of_pair | pair)
         columns = {
             name: np.concatenate([each[name] for each in sums_by_pair]) for name in sums_by_pair[0]
@@ -128,11 +133,11 @@ class SampledGroups:
     def add(self, attribute: str, chunk: RowChunk, groups: ListGroups) -> None:
         """Keep what is said of sampled lists."""
         lists = chunk.lists[groups.place]
-        here = self._chosen[lists]
-        if here.any():
+        chosen = self._chosen[lists]
+        if chosen.any():
             columns = {"group": groups.group, "length": groups.length, "own": groups.own}
             self._held.setdefault(attribute, []).append(
-                {"chosen": lists[here], **{name: each[here] for name, each in columns.items()}}
+                {"chosen": lists[chosen], **{name: each[chosen] for name, each in columns.items()}}
             )
 
     def fill(self, attribute: str) -> None:

@@ -22,6 +22,7 @@ from metrics.fairness.prefixes import TERMS, steps, tails
 from metrics.weights import FloatArray, IntArray
 
 _FINE = 2.0**46
+"""Sums are below 2^16: scaled they stay below 2^62, inside 64 bits."""
 _MOST_ENTRIES = 1 << 20
 """Entries of a table by ordinal and position, up to which one is made: 8 MB, lists of 1,000."""
 

@@ -47,20 +47,20 @@ def chunks_of(
     deep as its list, or as the deepest reference_rank in it: a log of what was shown does not say
     what else the reference held, and one that ended there would agree with the list too easily.
     """
-    held: list[pyarrow.Table] = []
+    pending: list[pyarrow.Table] = []
     for batch in connection.sql(query).to_arrow_reader(chunk_rows):
-        held.append(pyarrow.Table.from_batches([batch]))
-        if sum(map(len, held)) < chunk_rows:
+        pending.append(pyarrow.Table.from_batches([batch]))
+        if sum(map(len, pending)) < chunk_rows:
             continue
-        table = pyarrow.concat_tables(held)
+        table = pyarrow.concat_tables(pending)
         number = table["list"].to_numpy()
         # The last list may go on in the next batch of rows.
-        whole = int(np.searchsorted(number, number[-1], side="left"))
-        if whole:
-            yield _chunk(table.slice(0, whole), relevant_from)
-        held = [table.slice(whole)]
-    if sum(map(len, held)):
-        yield _chunk(pyarrow.concat_tables(held), relevant_from)
+        whole_rows = int(np.searchsorted(number, number[-1], side="left"))
+        if whole_rows:
+            yield _chunk(table.slice(0, whole_rows), relevant_from)
+        pending = [table.slice(whole_rows)]
+    if sum(map(len, pending)):
+        yield _chunk(pyarrow.concat_tables(pending), relevant_from)
 
 
 def _chunk(rows: pyarrow.Table, relevant_from: float) -> Chunk:

@@ -190,16 +190,16 @@ class StoredCounts:
         value; a slice without rows then has sums of nothing.
         """
         usable = self._usable_rows(settings)
-        found: dict[tuple[str, str | None], dict[str | None, Row]] = {}
+        rows_by_reading: dict[tuple[str, str | None], dict[str | None, Row]] = {}
         for about in (None, attribute):
             for where in dict.fromkeys(((WHOLE, WHOLE), part)):
                 for row in usable.get((where, about), ()):
-                    here = found.setdefault((row["metric"], row["reading"]), {})
+                    rows_by_group = rows_by_reading.setdefault((row["metric"], row["reading"]), {})
                     if where == part:
-                        here[row["group_value"]] = row
+                        rows_by_group[row["group_value"]] = row
         return {
             key: _as_arrays(rows, names if _measure(key[0]).metric.per_group else (None,))
-            for key, rows in found.items()
+            for key, rows in rows_by_reading.items()
         }
 
     def _usable_rows(self, settings: Settings) -> dict[tuple[Slice, str | None], list[Row]]:
@@ -237,11 +237,11 @@ def _measure(label: str) -> Measure:
 
 
 def _as_arrays(rows: dict[str | None, Row], names: Sequence[str | None]) -> ListSums:
-    found = [rows.get(name) for name in names]
+    group_rows = [rows.get(name) for name in names]
     return ListSums(
-        lists=np.array([row["lists"] if row else 0 for row in found], dtype=np.int64),
-        value=np.array([int(row["value_sum"]) / UNIT if row else 0.0 for row in found]),
-        weight=np.array([int(row["weight_sum"]) / UNIT if row else 0.0 for row in found]),
+        lists=np.array([row["lists"] if row else 0 for row in group_rows], dtype=np.int64),
+        value=np.array([int(row["value_sum"]) / UNIT if row else 0.0 for row in group_rows]),
+        weight=np.array([int(row["weight_sum"]) / UNIT if row else 0.0 for row in group_rows]),
     )
 
 

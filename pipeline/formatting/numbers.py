@@ -20,6 +20,7 @@ def counted(number: int, what: str) -> str:
 
 
 _DIGITS = 3
+"""Significant digits that people read: more would claim a precision that few scores have."""
 _ROUNDED = Context(prec=_DIGITS, rounding=ROUND_HALF_UP)
 
 

@@ -27,7 +27,8 @@ KEPT, DROPPED = "kept", "dropped"
 _CLOSINGS = (KEPT, DROPPED)
 WITHOUT_ROWS = "without_rows"
 """What entries say of a batch file whose rows were removed."""
-_BLOCK = 1 << 16  # bytes read at a time, backwards from the end
+_BLOCK = 1 << 16
+"""Bytes read at a time, backwards from the end: one read is nearly always enough for a line."""
 
 
 def digest(line: Line) -> str:
@@ -149,42 +150,44 @@ class Ledger:
         StoreDamaged where its last lines are not what they were.
         """
         lines, _ = self._whole
-        found = []
+        last_lines = []
         for text in lines[-3:]:
             line, problem = _parsed(text)
             if problem:
                 raise StoreDamaged(
                     f"{self.path}: one of its last lines {problem}; `evenrank verify` says more"
                 )
-            found.append(line)
-        if not found:
+            last_lines.append(line)
+        if not last_lines:
             return None
-        closes = found[-1]["event"] in _CLOSINGS
-        if (closes and len(found) < 2) or not all(_follows(b, a) for a, b in pairwise(found)):
+        closes = last_lines[-1]["event"] in _CLOSINGS
+        if (closes and len(last_lines) < 2) or not all(
+            _follows(b, a) for a, b in pairwise(last_lines)
+        ):
             raise StoreDamaged(f"{self.path}: its last lines do not belong together")
-        return End(found[-2], found[-1]) if closes else End(found[-1], None)
+        return End(last_lines[-2], last_lines[-1]) if closes else End(last_lines[-1], None)
 
     def read(self) -> "Record":
         """The whole ledger, with everything that is wrong with it."""
         lines: list[Line] = []
         problems: list[str] = []
-        before: Line = {"line": 0, "hash": None, "event": KEPT}
+        line_before: Line = {"line": 0, "hash": None, "event": KEPT}
         try:
             text = self.path.read_bytes()
         except FileNotFoundError:
             text = b""
         except OSError as error:
             return Record([], [f"cannot be read: {error.strerror}"], 0)
-        *whole, torn = text.split(b"\n")
-        for number, each in enumerate(whole, 1):
+        *whole_lines, torn = text.split(b"\n")
+        for number, each in enumerate(whole_lines, 1):
             line, problem = _parsed(each)
             # What a changed line says is not believed.
             lines.append({} if problem else line)
-            if not problem and before and not _follows(line, before):
+            if not problem and line_before and not _follows(line, line_before):
                 problem = "does not follow from the line before it: lines were changed or removed"
             if problem:
                 problems.append(f"line {number} {problem}")
-            before = line
+            line_before = line
         return Record(lines, problems, len(torn))
 
 

@@ -38,40 +38,40 @@ class Told:
 
 def told_by(entries: Iterable[Line]) -> Told:
     """What a store holds after ``entries``; StoreDamaged where one says what none can say."""
-    found = Told()
+    state = Told()
     for entry in entries:
         try:
-            _add(found, entry)
+            _add(state, entry)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise StoreDamaged(
                 f"line {entry['line']} of the ledger says what no run has written; put the ledger "
                 "back from a backup, or take it away: `evenrank rebuild` begins a new one"
             ) from None
-    return found
+    return state
 
 
-def _add(found: Told, entry: Line) -> None:
+def _add(state: Told, entry: Line) -> None:
     match entry["event"]:
         case "begin" | "rebuild":
-            found.batches.clear()
+            state.batches.clear()
             for row in entry["batches"]:
-                _batch(found, row, entry["line"])
-            found.revisions = {(batch, number): said for batch, number, said in entry["results"]}
-            found.actions, found.marks = entry["actions"], entry["marks"]
+                _batch(state, row, entry["line"])
+            state.revisions = {(batch, number): said for batch, number, said in entry["results"]}
+            state.actions, state.marks = entry["actions"], entry["marks"]
         case "merge":
-            _batch(found, entry, entry["line"])
-            found.merged[entry["batch"]] = entry["sha256"]
+            _batch(state, entry, entry["line"])
+            state.merged[entry["batch"]] = entry["sha256"]
         case "note":
-            _batch(found, entry, entry["line"])
+            _batch(state, entry, entry["line"])
         case "file":
-            _file(found, entry, entry["line"])
+            _file(state, entry, entry["line"])
         case "act":
-            found.actions += entry["actions"]
+            state.actions += entry["actions"]
         case "mark":
-            found.marks.append(entry["marker"])
+            state.marks.append(entry["marker"])
         case "unmark":
             batch = entry["marker"]["batch"]
-            found.marks = [mark for mark in found.marks if mark["batch"] != batch]
+            state.marks = [mark for mark in state.marks if mark["batch"] != batch]
 
 
 def _batch(found: Told, row: Line, line: int) -> None:

@@ -140,7 +140,7 @@ def _new_groups(
 ) -> tuple[str, ...]:
     """Remarks on groups of the attached batch file that no other batch has: often misspelt ones."""
     table, other = f"{HISTORY_DATABASE}.group_history", "batch <> ?"
-    found = connection.execute(
+    new_groups = connection.execute(
         f"SELECT attribute, group_value FROM {DATABASE}.group_history "
         f"WHERE NOT contains(attribute, {literal(JOIN)}) "
         f"AND attribute IN (SELECT attribute FROM {table} WHERE {other}) "
@@ -148,9 +148,9 @@ def _new_groups(
         [batch, batch],
     ).fetchall()
     if settings.privacy.min_cell > 1:
-        names = dict.fromkeys(name for name, _ in found)
+        names = dict.fromkeys(name for name, _ in new_groups)
         return tuple(f"{name}: a group that no other batch has" for name in names)
-    return tuple(f"{name}: no other batch has the group {group!r}" for name, group in found)
+    return tuple(f"{name}: no other batch has the group {group!r}" for name, group in new_groups)
 
 
 def _supersede(connection: duckdb.DuckDBPyConnection, batch: str) -> None:

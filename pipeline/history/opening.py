@@ -93,26 +93,26 @@ def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
     An added column is null in rows that were written before it, or a copy where it names what
     another column used to say.
     """
-    there: dict[str, set[str]] = {}
+    columns_by_table: dict[str, set[str]] = {}
     for table, column in connection.execute(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = ?",
         [HISTORY_DATABASE],
     ).fetchall():
-        there.setdefault(table, set()).add(column)
-    missing = [table for table in HISTORY_TABLES if table.name not in there]
+        columns_by_table.setdefault(table, set()).add(column)
+    missing = [table for table in HISTORY_TABLES if table.name not in columns_by_table]
     if missing:
         with transaction(connection):
             create(connection, HISTORY_DATABASE, *missing)
-    for wanted in HISTORY_TABLES:
-        for added in () if wanted in missing else wanted.columns:
-            if added.name not in there[wanted.name]:
+    for table_of_history in HISTORY_TABLES:
+        for added in () if table_of_history in missing else table_of_history.columns:
+            if added.name not in columns_by_table[table_of_history.name]:
                 with transaction(connection):
                     connection.execute(
-                        f"ALTER TABLE {HISTORY_DATABASE}.{wanted.name} "
+                        f"ALTER TABLE {HISTORY_DATABASE}.{table_of_history.name} "
                         f"ADD COLUMN {quoted(added.name)} {added.type}"
                     )
                     if added.name in BEGINS_AS:
                         connection.execute(
-                            f"UPDATE {HISTORY_DATABASE}.{wanted.name} "
+                            f"UPDATE {HISTORY_DATABASE}.{table_of_history.name} "
                             f"SET {quoted(added.name)} = {BEGINS_AS[added.name]}"
                         )

@@ -27,13 +27,13 @@ def labelled(settings: Settings, where: str = "true", values: Sequence[Any] = ()
         return []
     with open_history(settings, read_only=True) as connection:
         # A history that was not written to since an upgrade lacks what is new.
-        there = connection.sql(f"FROM {HISTORY_DATABASE}.fairness_history LIMIT 0").columns
+        stored_columns = connection.sql(f"FROM {HISTORY_DATABASE}.fairness_history LIMIT 0").columns
         absent = "".join(
             f", NULL::{column.type} AS {quoted(column.name)}"
             for column in FAIRNESS_HISTORY.columns
-            if column.name not in there
+            if column.name not in stored_columns
         )
-        found = connection.sql(
+        scores = connection.sql(
             f"SELECT *{absent}, {LABEL} AS label "
             f"FROM {Shown(connection, settings).table(FAIRNESS_HISTORY)} WHERE {where} "
             "ORDER BY slice <> 'all', batch, slice, slice_value, attribute, "
@@ -45,7 +45,7 @@ def labelled(settings: Settings, where: str = "true", values: Sequence[Any] = ()
                 WAYS,
             ],
         )
-        return [dict(row) for row in found.to_arrow_table().to_pylist()]
+        return [dict(row) for row in scores.to_arrow_table().to_pylist()]
 
 
 def breaches(settings: Settings, batches: Sequence[str]) -> list[Row]:

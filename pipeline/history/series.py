@@ -17,7 +17,7 @@ from pipeline.settings.choices import followed_scores
 from pipeline.settings.sections import Threshold
 
 MONTH = 30
-"""Batches that a glance goes back."""
+"""Batches that a glance goes back: four weeks and a little, in less than half a line."""
 Row = Mapping[str, Any]
 
 
@@ -64,13 +64,13 @@ class Course:
 
     def worst(self, values: Sequence[float | None]) -> float | None:
         """Of some of its values the one furthest to the unfair side; the highest without one."""
-        known = [value for value in values if value is not None]
+        defined = [value for value in values if value is not None]
         try:
             unfair_low = parse_score(self.label).alarm == "low"
         except LabelError:
             # An old history may hold a score that is declared no more.
             unfair_low = False
-        return (min if unfair_low else max)(known, default=None)
+        return (min if unfair_low else max)(defined, default=None)
 
 
 def limit_text(limit: Threshold | None) -> str:
@@ -112,14 +112,14 @@ def batches_of(settings: Settings, rows: Sequence[Row]) -> list[str]:
 def courses(rows: Iterable[Row], batches: Sequence[str]) -> list[Course]:
     """The scores that ``rows`` are about, each over all of ``batches``, in order of appearance."""
     place = {batch: at for at, batch in enumerate(batches)}
-    found: dict[tuple[Any, ...], list[Row | None]] = {}
+    rows_by_score: dict[tuple[Any, ...], list[Row | None]] = {}
     for row in rows:
         if row["batch"] in place:
             key = (row["slice"], row["slice_value"], row["attribute"], label_of(row))
-            found.setdefault(key, [None] * len(batches))[place[row["batch"]]] = row
+            rows_by_score.setdefault(key, [None] * len(batches))[place[row["batch"]]] = row
     return [
         Course(part, value, attribute, label, tuple(each))
-        for (part, value, attribute, label), each in found.items()
+        for (part, value, attribute, label), each in rows_by_score.items()
     ]
 
 

@@ -38,6 +38,8 @@ _NAME = re.compile(
 )
 """Names of files that a backup holds."""
 _ATTEMPTS = 5
+"""Copies that are begun: a run that ends meanwhile costs one, and five such in a row are a store
+that is never quiet."""
 
 
 @dataclass(frozen=True)
@@ -69,45 +71,47 @@ def backup(
     store = store_of(settings)
     if not store.history.exists() and Ledger(store.ledger).end() is None:
         raise NoData(f"{store.root}: there is no history yet; run a batch first")
-    part = to.with_name(f"{to.name}.{os.getpid()}.part")
-    rmtree(part, ignore_errors=True)
+    unfinished = to.with_name(f"{to.name}.{os.getpid()}.part")
+    rmtree(unfinished, ignore_errors=True)
     try:
-        (part / "batches").mkdir(parents=True)
-        (part / "refused").mkdir()
-        head = _copied(settings, store, part, progress)
+        (unfinished / "batches").mkdir(parents=True)
+        (unfinished / "refused").mkdir()
+        head = _copied(settings, store, unfinished, progress)
         files = {
-            str(path.relative_to(part)): file_digest(path)
-            for path in sorted(part.rglob("*"))
+            str(path.relative_to(unfinished)): file_digest(path)
+            for path in sorted(unfinished.rglob("*"))
             if path.is_file()
         }
-        said = {"made_at": datetime.now(UTC).isoformat(), "head": head, "files": files}
-        (part / MANIFEST).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
-        _make_durable(part)
-        part.rename(to)
+        manifest = {"made_at": datetime.now(UTC).isoformat(), "head": head, "files": files}
+        (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        _make_durable(unfinished)
+        unfinished.rename(to)
         sync_folder(to.parent)
     except OSError as error:
         raise AuditError(f"{error.filename or to}: {error.strerror}; nothing was kept") from None
     finally:
-        rmtree(part, ignore_errors=True)
+        rmtree(unfinished, ignore_errors=True)
     size = sum((to / name).stat().st_size for name in files)
     return Backup(str(to), len(files), size, *head)
 
 
-def _copied(settings: Settings, store: Store, part: Path, progress: Progress) -> tuple[int, str]:
+def _copied(
+    settings: Settings, store: Store, unfinished: Path, progress: Progress
+) -> tuple[int, str]:
     """Copy a store that may be written to; returns line and digest that the copy is at."""
     problems: list[str] = []
     for _ in range(_ATTEMPTS):
-        head = _copy_history(settings, store, part)
-        record = Ledger(part / "ledger.jsonl").read()
+        head = _copy_history(settings, store, unfinished)
+        record = Ledger(unfinished / "ledger.jsonl").read()
         if record.problems:
             raise StoreDamaged(several(f"{store.ledger}: is damaged", record.problems))
         current = told_by(record.kept).current
         problems = []
-        for at, (batch, said) in enumerate(sorted(current.items())):
+        for at, (batch, digest) in enumerate(sorted(current.items())):
             progress(at, len(current))
-            copy = part / "batches" / f"{check_batch_key(batch)}.duckdb"
-            if not copy.exists() or file_digest(copy) != said:
-                problem = _copy_file(store.batch(batch), copy, said)
+            copy = unfinished / "batches" / f"{check_batch_key(batch)}.duckdb"
+            if not copy.exists() or file_digest(copy) != digest:
+                problem = _copy_file(store.batch(batch), copy, digest)
                 problems += [problem] if problem else []
         if not problems:
             break
@@ -119,11 +123,11 @@ def _copied(settings: Settings, store: Store, part: Path, progress: Progress) ->
         raise AuditError(several("the store changes too fast to be copied", problems))
     for path in (store.root / "refused").glob("*.duckdb"):
         with suppress(FileNotFoundError):
-            copyfile(path, part / "refused" / path.name)
+            copyfile(path, unfinished / "refused" / path.name)
     return head
 
 
-def _copy_history(settings: Settings, store: Store, part: Path) -> tuple[int, str]:
+def _copy_history(settings: Settings, store: Store, unfinished: Path) -> tuple[int, str]:
     """Copy history and ledger as they are at one moment."""
     copy = store.root / f"backup.{os.getpid()}.new.duckdb"
     remove_database(copy)
@@ -133,8 +137,8 @@ def _copy_history(settings: Settings, store: Store, part: Path) -> tuple[int, st
             connection.execute(f"COPY FROM DATABASE {HISTORY_DATABASE} TO {_COPY}")
             connection.execute(f"CHECKPOINT {_COPY}")
             head = read_head(connection)
-            copyfile(store.ledger, part / "ledger.jsonl")
-        copyfile(copy, part / "history.duckdb")
+            copyfile(store.ledger, unfinished / "ledger.jsonl")
+        copyfile(copy, unfinished / "history.duckdb")
     except duckdb.Error as error:
         raise StoreDamaged(f"{store.history}: {str(error).splitlines()[0]}") from None
     finally:
@@ -144,7 +148,7 @@ def _copy_history(settings: Settings, store: Store, part: Path) -> tuple[int, st
     return head
 
 
-def _copy_file(path: Path, copy: Path, said: str) -> str | None:
+def _copy_file(path: Path, copy: Path, digest: str) -> str | None:
     """Copy a batch file; what is wrong with it, None where it is what it should be."""
     try:
         copyfile(path, copy)
@@ -152,7 +156,7 @@ def _copy_file(path: Path, copy: Path, said: str) -> str | None:
         return f"{path}: is missing"
     except IsADirectoryError as error:
         return f"{path}: cannot be read: {error.strerror}"
-    if file_digest(copy) != said:
+    if file_digest(copy) != digest:
         return f"{path}: is not what the ledger says"
     return None
 
@@ -170,9 +174,9 @@ def _make_durable(folder: Path) -> None:
 def read_manifest(source: Path) -> dict[str, Any]:
     """What a backup says it holds; AuditError names every file that is not as it says."""
     try:
-        said: dict[str, Any] = json.loads((source / MANIFEST).read_text(encoding="utf-8"))
-        files = dict(said["files"].items())
-        _ = said["head"], said["made_at"]
+        manifest: dict[str, Any] = json.loads((source / MANIFEST).read_text(encoding="utf-8"))
+        files = dict(manifest["files"].items())
+        _ = manifest["head"], manifest["made_at"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise AuditError(f"{source}: is no backup: {MANIFEST} is missing or damaged") from None
     problems = [f"{name}: is missing" for name in _ALWAYS if name not in files]
@@ -186,7 +190,7 @@ def read_manifest(source: Path) -> dict[str, Any]:
             problems.append(f"{name}: was changed")
     if problems:
         raise AuditError(several(f"{source}: is damaged", problems, "Nothing was restored."))
-    return said
+    return manifest
 
 
 def restore(
@@ -200,7 +204,7 @@ def restore(
     The backup is compared with its manifest first.  SettingsError where the store holds anything
     and ``replace`` is not said; StoreBusy where somebody writes to it.
     """
-    said = read_manifest(source)
+    manifest = read_manifest(source)
     store = store_of(settings)
     former = [path for path in _contents(store) if path.exists()]
     if former and not replace:
@@ -221,7 +225,7 @@ def restore(
     store.make()
     # There is a ledger all the time, and the history comes last: until then, whoever opens the
     # store is told that the history is missing, and nobody begins another.
-    for name in sorted(said["files"], key=_place):
+    for name in sorted(manifest["files"], key=_place):
         target = store.root / name
         new = target.with_name(f"{target.name}.part")
         try:
@@ -229,7 +233,7 @@ def restore(
             replace_file(new, target)
         finally:
             new.unlink(missing_ok=True)
-    facts = {"head": said["head"], "made_at": said["made_at"]}
+    facts = {"head": manifest["head"], "made_at": manifest["made_at"]}
     with (
         open_history(settings) as connection,
         sealed(connection, store, "restore", facts),

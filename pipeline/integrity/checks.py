@@ -39,55 +39,57 @@ def scan(connection: duckdb.DuckDBPyConnection, database: str) -> int:
     return rows
 
 
-def batch_problems(connection: duckdb.DuckDBPyConnection, told: Told) -> list[str]:
+def batch_problems(connection: duckdb.DuckDBPyConnection, recorded: Told) -> list[str]:
     """Where the manifest is not what the ledger says."""
-    there = {row["batch"]: row for row in rows_of(connection, BATCHES, HISTORY_DATABASE)}
+    manifest_rows = {row["batch"]: row for row in rows_of(connection, BATCHES, HISTORY_DATABASE)}
     problems = []
-    for batch, said in told.batches.items():
-        row = there.get(batch)
+    for batch, ledger_row in recorded.batches.items():
+        row = manifest_rows.get(batch)
         if row is None:
-            line = said["line"]
+            line = ledger_row["line"]
             problems.append(f"{batch}: is gone from the history (line {line} of the ledger)")
             continue
         for name in TOLD:
-            if said.get(name) is not None and said[name] != row.get(name):
+            if ledger_row.get(name) is not None and ledger_row[name] != row.get(name):
                 problems.append(
                     f"{batch}: the manifest says {name} {row.get(name)}, "
-                    f"line {said['line']} of the ledger {said[name]}"
+                    f"line {ledger_row['line']} of the ledger {ledger_row[name]}"
                 )
     problems += [
         f"{batch}: is in the history, and not in the ledger"
-        for batch in sorted(there.keys() - told.batches.keys())
+        for batch in sorted(manifest_rows.keys() - recorded.batches.keys())
     ]
     return problems
 
 
-def revision_problems(connection: duckdb.DuckDBPyConnection, told: Told) -> tuple[list[str], int]:
+def revision_problems(
+    connection: duckdb.DuckDBPyConnection, recorded: Told
+) -> tuple[list[str], int]:
     """Where results, current or superseded, are not those whose digest the ledger has.
 
     Returns the number of results too.
     """
-    found = {
+    stored_results = {
         key: (table, f"{key[0]}, revision {key[1]}")
         for tables in (SUPERSEDED, HISTORY)
         for table in [tables]
         for key in revisions_of(connection, tables[0])
     }
     problems = []
-    for (batch, revision), (tables, name) in sorted(found.items()):
-        said = told.revisions.get((batch, revision))
-        if said is None:
-            if (batch, revision) not in told.revisions and told.from_the_start:
+    for (batch, revision), (tables, name) in sorted(stored_results.items()):
+        ledger_digest = recorded.revisions.get((batch, revision))
+        if ledger_digest is None:
+            if (batch, revision) not in recorded.revisions and recorded.from_the_start:
                 problems.append(f"{name}: is in the history, and not in the ledger")
             continue
-        own = digest_of(connection, tables, batch, revision)
-        if own != said:
+        digest = digest_of(connection, tables, batch, revision)
+        if digest != ledger_digest:
             problems.append(f"{name}: its scores or group values were changed")
     problems += [
         f"{batch}, revision {revision}: is gone from the history"
-        for batch, revision in sorted(told.revisions.keys() - found.keys())
+        for batch, revision in sorted(recorded.revisions.keys() - stored_results.keys())
     ]
-    return problems, len(found)
+    return problems, len(stored_results)
 
 
 def status_problems(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -152,21 +154,21 @@ def alike(
     differing = []
     for table in (FAIRNESS_HISTORY, GROUP_HISTORY, *KEPT_COUNTS):
         source = f"(SELECT * {VERDICT} FROM {{}})" if table is FAIRNESS_HISTORY else "{}"
-        here = f"{quoted(file)}.{table.name}"
-        there = source.format(f"{HISTORY_DATABASE}.{table.name}")
-        names = _shared(history, table, here, there)
-        ours = f"SELECT {names} FROM {here}"
-        theirs = f"SELECT {names} FROM {there} WHERE batch = {literal(batch)}"
+        of_file = f"{quoted(file)}.{table.name}"
+        of_history = source.format(f"{HISTORY_DATABASE}.{table.name}")
+        names = _shared(history, table, of_file, of_history)
+        ours = f"SELECT {names} FROM {of_file}"
+        theirs = f"SELECT {names} FROM {of_history} WHERE batch = {literal(batch)}"
         if differ(history, ours, theirs):
             differing.append(table.name)
-    here, there = f"{quoted(file)}.{BATCH_INFO.name}", f"{HISTORY_DATABASE}.{BATCHES.name}"
-    names = _shared(history, BATCH_INFO, here, there)
+    of_file, of_history = f"{quoted(file)}.{BATCH_INFO.name}", f"{HISTORY_DATABASE}.{BATCHES.name}"
+    names = _shared(history, BATCH_INFO, of_file, of_history)
     # A later attempt without scores has a manifest row of its own.
     done = f"batch = {literal(batch)} AND status = 'done'"
     if differ(
         history,
-        f"SELECT {names} FROM {here} WHERE EXISTS (FROM {there} WHERE {done})",
-        f"SELECT {names} FROM {there} WHERE {done}",
+        f"SELECT {names} FROM {of_file} WHERE EXISTS (FROM {of_history} WHERE {done})",
+        f"SELECT {names} FROM {of_history} WHERE {done}",
     ):
         differing.append(BATCHES.name)
     return differing
@@ -201,12 +203,12 @@ def unlike(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> list[
         )
         for database in (one, other)
     )
-    found = {name for name, _ in {*views.items()} ^ {*other_views.items()}}
+    differing = {name for name, _ in {*views.items()} ^ {*other_views.items()}}
     for name in tables.keys() | other_tables.keys():
         ours, theirs = (f"FROM {database}.{quoted(name)}" for database in (one, other))
         if tables.get(name) != other_tables.get(name) or differ(connection, ours, theirs):
-            found.add(name)
-    return sorted(found)
+            differing.add(name)
+    return sorted(differing)
 
 
 def differ(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> bool:

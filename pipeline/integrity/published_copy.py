@@ -26,7 +26,7 @@ def copy_problem(settings: Settings, store: Store, record: Record) -> tuple[list
     again = "`evenrank publish` makes it again"
     if not store.dashboard.exists():
         return [], [f"{store.dashboard}: is not there; {again}"]
-    known = {(line["line"], line["hash"]) for line in record.entries} | {None}
+    line_heads = {(line["line"], line["hash"]) for line in record.entries} | {None}
     fresh = spill_of(settings) / f"verify.{os.getpid()}.duckdb"
     try:
         with working(settings, [store.root, fresh.parent]) as connection:
@@ -39,16 +39,16 @@ def copy_problem(settings: Settings, store: Store, record: Record) -> tuple[list
                 read_only=True,
                 patience=settings.busy_seconds,
             )
-            own = read_head(connection, _COPY)
-            if own not in known:
+            copy_head = read_head(connection, _COPY)
+            if copy_head not in line_heads:
                 return [f"{store.dashboard}: is no copy of this history; {again}"], []
-            if own != read_head(connection):
+            if copy_head != read_head(connection):
                 return [], [f"{store.dashboard}: is older than the history; {again}"]
-            made = made_of(connection, _COPY, settings)
-            if made is None:
-                said = "has views of another version, or days of another schedule"
-                return [], [f"{store.dashboard}: {said}; {again}"]
-            write_copy(connection, fresh, settings, made)
+            published = made_of(connection, _COPY, settings)
+            if published is None:
+                reason = "has views of another version, or days of another schedule"
+                return [], [f"{store.dashboard}: {reason}; {again}"]
+            write_copy(connection, fresh, settings, published)
             attach(connection, fresh, _FRESH, read_only=True)
             differing = unlike(connection, _COPY, _FRESH)
             if not connection.execute(f"FROM {_FRESH}.{WORST_LISTS.name} LIMIT 1").fetchall():

@@ -77,11 +77,13 @@ def rebuild(
             former = open_as_is(settings, connection, store, _FORMER) is None
             entries = _entries(store, Ledger(store.ledger).read(), _head(connection, former))
             whole = bool(entries)
-            said = told_by(entries) if whole else _all_there_is(store, _rows_of_former(connection))
-            work = _Work(settings, connection, store, said, former)
+            recorded = (
+                told_by(entries) if whole else _all_there_is(store, _rows_of_former(connection))
+            )
+            work = _Work(settings, connection, store, recorded, former)
             left_out = work.take_over_batches(progress)
             work.take_over_people(from_ledger=whole)
-            kept = work.take_over_superseded()
+            superseded = work.take_over_superseded()
             aside = [] if whole else put_aside(store.ledger)
             _begin(connection, Ledger(store.ledger), entries)
 
@@ -101,11 +103,11 @@ def rebuild(
     taken = {(row["batch"], row["revision"]) for row in work.rows}
     return Rebuilt(
         tuple(row["batch"] for row in work.rows if row["revision"]),
-        len(kept),
+        len(superseded),
         tuple(left_out),
         tuple(
             f"{batch}, revision {revision}"
-            for batch, revision in sorted(said.revisions.keys() - taken - kept)
+            for batch, revision in sorted(recorded.revisions.keys() - taken - superseded)
             if not any(text.startswith(f"{batch}:") for text in left_out)
         ),
         tuple(aside),
@@ -176,14 +178,14 @@ def _begin(connection: duckdb.DuckDBPyConnection, ledger: Ledger, entries: Seque
 
 def _all_there_is(store: Store, former: Sequence[Line]) -> Told:
     """What there is, by files and the former manifest, where nobody can tell what should be."""
-    found = Told(batches={row["batch"]: row for row in former}, from_the_start=False)
+    recorded = Told(batches={row["batch"]: row for row in former}, from_the_start=False)
     for path in sorted((store.root / "batches").glob("*.duckdb")):
         batch = check_batch_key(path.stem)
-        found.batches.setdefault(batch, {"batch": batch, "status": "done", "revision": 1})
-        found.files[batch] = [(file_digest(path), 0)]
-    for batch, row in found.batches.items():
-        found.revisions[batch, row["revision"]] = None
-    return found
+        recorded.batches.setdefault(batch, {"batch": batch, "status": "done", "revision": 1})
+        recorded.files[batch] = [(file_digest(path), 0)]
+    for batch, row in recorded.batches.items():
+        recorded.revisions[batch, row["revision"]] = None
+    return recorded
 
 
 @dataclass
@@ -255,29 +257,29 @@ class _Work:
 
     def _check(self, batch: str, revision: int, tables: Sequence[Table]) -> None:
         """_Unfit where rows of a result are not those that the ledger has the digest of."""
-        said = self.said.revisions.get((batch, revision))
+        digest = self.said.revisions.get((batch, revision))
         if not self.connection.execute(
             f"SELECT 1 FROM {HISTORY_DATABASE}.{tables[0].name} "
             "WHERE batch = ? AND revision = ? LIMIT 1",
             [batch, revision],
         ).fetchall():
             raise _Unfit("has no such result")
-        if said not in (None, digest_of(self.connection, tables, batch, revision)):
+        if digest not in (None, digest_of(self.connection, tables, batch, revision)):
             raise _Unfit("holds other numbers than the ledger says")
 
-    def _attempt(self, said: Line) -> dict[str, Any]:
+    def _attempt(self, line: Line) -> dict[str, Any]:
         """The manifest's row of an attempt without scores."""
         if self.former:
-            for row in self._rows(BATCHES, _FORMER, said["batch"]):
-                if row["run_id"] == said["run_id"]:
+            for row in self._rows(BATCHES, _FORMER, line["batch"]):
+                if row["run_id"] == line["run_id"]:
                     return row
-        at = datetime.fromisoformat(said["at"]).replace(tzinfo=None) if "at" in said else _EPOCH
+        at = datetime.fromisoformat(line["at"]).replace(tzinfo=None) if "at" in line else _EPOCH
         blank = {
             column.name: {"BIGINT": 0, "INTEGER": 0, "TIMESTAMP": at}.get(column.type, "")
             for column in BATCHES.columns
             if not column.nullable
         }
-        return {**dict.fromkeys(BATCHES.names), **blank, **told(said)}
+        return {**dict.fromkeys(BATCHES.names), **blank, **told(line)}
 
     def take_over_people(self, *, from_ledger: bool) -> None:
         """Put in what people did about alerts, and the releases that they marked."""
@@ -296,15 +298,15 @@ class _Work:
 
     def take_over_superseded(self) -> set[tuple[str, int]]:
         """Put in superseded results that the former history still has, and return them."""
-        kept: set[tuple[str, int]] = set()
+        taken_over: set[tuple[str, int]] = set()
         if not self.former:
-            return kept
+            return taken_over
         current = {(row["batch"], row["revision"]) for row in self.rows}
         try:
-            there = revisions_of(self.connection, SUPERSEDED[0], _FORMER)
+            stored_revisions = revisions_of(self.connection, SUPERSEDED[0], _FORMER)
         except duckdb.Error:
-            return kept
-        for batch, revision in sorted({*there} - current):
+            return taken_over
+        for batch, revision in sorted({*stored_revisions} - current):
             if self.said.from_the_start and (batch, revision) not in self.said.revisions:
                 continue
             try:
@@ -314,8 +316,8 @@ class _Work:
                     self._check(batch, revision, SUPERSEDED)
             except (_Unfit, duckdb.Error):
                 continue
-            kept.add((batch, revision))
-        return kept
+            taken_over.add((batch, revision))
+        return taken_over
 
     def _copy(self, table: Table, where: str) -> None:
         self.connection.execute(
@@ -325,11 +327,12 @@ class _Work:
 
     def _rows(self, table: Table, database: str, batch: str) -> list[dict[str, Any]]:
         try:
-            found = self.connection.sql(
+            relation = self.connection.sql(
                 f"FROM {database}.{table.name} WHERE batch = ?", params=[batch]
             )
             return [
-                {**dict.fromkeys(table.names), **row} for row in found.to_arrow_table().to_pylist()
+                {**dict.fromkeys(table.names), **row}
+                for row in relation.to_arrow_table().to_pylist()
             ]
         except duckdb.Error:
             return []

@@ -52,11 +52,11 @@ def recompute(
     NoData names batches without a file.
     """
     store = store_of(settings)
-    there = sorted(path.stem for path in (store.root / "batches").glob("*.duckdb"))
+    stored_batches = sorted(path.stem for path in (store.root / "batches").glob("*.duckdb"))
     absent = [batch for batch in batches if not store.batch(batch).exists()]
     if absent:
         raise NoData(f"{', '.join(absent)}: no batch file to compute it from")
-    every = list(batches) or there
+    every = list(batches) or stored_batches
     for at, batch in enumerate(every):
         progress(at, len(every))
         try:
@@ -64,12 +64,12 @@ def recompute(
         except AuditError as error:
             yield Recomputed(batch, same=False, differences=(str(error),))
         except duckdb.Error as error:
-            said = f"{store.batch(batch)}: cannot be read: {first_line(error)}"
-            yield Recomputed(batch, same=False, differences=(said,))
+            difference = f"{store.batch(batch)}: cannot be read: {first_line(error)}"
+            yield Recomputed(batch, same=False, differences=(difference,))
         except (ArithmeticError, LookupError, ValueError) as error:
             # Rows that no reader let in: the file was changed.
-            said = f"{store.batch(batch)}: what it holds cannot be computed: {error}"
-            yield Recomputed(batch, same=False, differences=(said,))
+            difference = f"{store.batch(batch)}: what it holds cannot be computed: {error}"
+            yield Recomputed(batch, same=False, differences=(difference,))
 
 
 def _recomputed(settings: Settings, store: Store, batch: str) -> Recomputed:
@@ -77,19 +77,19 @@ def _recomputed(settings: Settings, store: Store, batch: str) -> Recomputed:
     with opened(settings, path, read_only=True) as connection:
         row = info(connection)
         from_rows = _has_rows(connection)
-    then, said = _settings_of_then(settings, row)
-    own = code_version()
-    if row["code_version"] != own:
-        said.append(f"code: {row['code_version']} then, {own} now")
+    settings_then, differences = _settings_of_then(settings, row)
+    code_now = code_version()
+    if row["code_version"] != code_now:
+        differences.append(f"code: {row['code_version']} then, {code_now} now")
     again = store.staged(batch, run_id)
     try:
         if from_rows:
-            measure_batch(then, batch, run_id)
-        score_batch(then, batch, run_id)
+            measure_batch(settings_then, batch, run_id)
+        score_batch(settings_then, batch, run_id)
         with working(settings, [path.parent, again.parent]) as connection:
             attach(connection, path, _STORED, read_only=True, patience=settings.busy_seconds)
             attach(connection, again, _AGAIN, read_only=True)
-            counts = _counts_differing(connection, then) if from_rows else []
+            counts = _counts_differing(connection, settings_then) if from_rows else []
             numbers = [
                 text
                 for table in (FAIRNESS_HISTORY, GROUP_HISTORY)
@@ -100,11 +100,11 @@ def _recomputed(settings: Settings, store: Store, batch: str) -> Recomputed:
     if not counts and not numbers:
         return Recomputed(batch, same=True, from_rows=from_rows)
     if counts:
-        said.append(f"counts: {', '.join(counts)}")
-    said += numbers[:_SHOWN]
+        differences.append(f"counts: {', '.join(counts)}")
+    differences += numbers[:_SHOWN]
     if len(numbers) > _SHOWN:
-        said.append(f"and {len(numbers) - _SHOWN:,} more numbers")
-    return Recomputed(batch, same=False, from_rows=from_rows, differences=tuple(said))
+        differences.append(f"and {len(numbers) - _SHOWN:,} more numbers")
+    return Recomputed(batch, same=False, from_rows=from_rows, differences=tuple(differences))
 
 
 def _has_rows(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -41,8 +41,8 @@ def link_aside(database: Path) -> list[Path]:
     except OSError:
         # Some file systems have no links.
         copyfile(database, aside)
-    found = [aside]
+    moved = [aside]
     with suppress(FileNotFoundError):
         # The log of the one would be taken for that of the other.
-        found.append(log.rename(aside.with_name(aside.name + ".wal")))
-    return found
+        moved.append(log.rename(aside.with_name(aside.name + ".wal")))
+    return moved

@@ -63,38 +63,38 @@ def verify(
     ``expect`` is the digest of a line of the ledger that was noted elsewhere: a ledger without it
     was replaced.  ``progress`` hears of batch files.  StoreBusy where another process writes.
     """
-    store, found = store_of(settings), Verified()
+    store, findings = store_of(settings), Verified()
     with working(settings, [store.root]) as connection:
         problem = open_as_is(settings, connection, store, HISTORY_DATABASE)
         # Nobody writes to the ledger while the history is open here.
         record = Ledger(store.ledger).read()
-        _look_at_ledger(store, record, expect, found)
-        usable = _usable(connection, problem, store, record, found)
-        told = _told(connection if usable else None, store, record, found)
-        if told is None:
-            return found
-        readable = usable and _look_at_history(settings, connection, store, told, found)
+        _look_at_ledger(store, record, expect, findings)
+        usable = _usable(connection, problem, store, record, findings)
+        recorded = _told(connection if usable else None, store, record, findings)
+        if recorded is None:
+            return findings
+        readable = usable and _look_at_history(settings, connection, store, recorded, findings)
         _look_at_files(
-            settings, store, record, told, connection if readable else None, found, progress
+            settings, store, record, recorded, connection if readable else None, findings, progress
         )
     if readable:
         wrong, stale = copy_problem(settings, store, record)
-        found.problems += wrong
-        found.unfinished += stale
-    return found
+        findings.problems += wrong
+        findings.unfinished += stale
+    return findings
 
 
-def _look_at_ledger(store: Store, record: Record, expect: str | None, found: Verified) -> None:
+def _look_at_ledger(store: Store, record: Record, expect: str | None, findings: Verified) -> None:
     """The chain of the ledger by itself."""
-    found.problems += [f"{store.ledger}: {problem}" for problem in record.problems]
+    findings.problems += [f"{store.ledger}: {problem}" for problem in record.problems]
     if record.torn:
-        found.unfinished.append(
+        findings.unfinished.append(
             f"{store.ledger}: {record.torn} bytes of a line that was not finished"
         )
     if record.lines and not record.problems:
-        found.head = record.lines[-1]["line"], record.lines[-1]["hash"]
+        findings.head = record.lines[-1]["line"], record.lines[-1]["hash"]
     if expect and expect not in {line.get("hash") for line in record.lines}:
-        found.problems.append(f"{store.ledger}: has no line {expect}: lines were removed")
+        findings.problems.append(f"{store.ledger}: has no line {expect}: lines were removed")
 
 
 def _usable(
@@ -102,19 +102,19 @@ def _usable(
     problem: str | None,
     store: Store,
     record: Record,
-    found: Verified,
+    findings: Verified,
 ) -> bool:
     """Whether there is a history to compare with; ``problem`` is why it could not be opened."""
     begun = f"{store.history}: was not made to its end; the next run does it"
     if problem:
         if not record.lines and only_begun(store):
-            found.unfinished.append(begun)
+            findings.unfinished.append(begun)
         elif record.kept or store.history.exists():
-            found.problems.append(problem)
+            findings.problems.append(problem)
         return False
     with suppress(duckdb.Error):
         if not store.ledger.exists() and not _holds_batches(connection):
-            found.unfinished.append(begun)
+            findings.unfinished.append(begun)
             return False
     return True
 
@@ -129,7 +129,7 @@ def _holds_batches(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _told(
-    connection: duckdb.DuckDBPyConnection | None, store: Store, record: Record, found: Verified
+    connection: duckdb.DuckDBPyConnection | None, store: Store, record: Record, findings: Verified
 ) -> Told | None:
     """What there should be, None where nothing says so.
 
@@ -140,29 +140,29 @@ def _told(
         try:
             head = read_head(connection)
             if head is None and not store.ledger.exists():
-                found.problems.append(
+                findings.problems.append(
                     f"{store.ledger}: is not there. A store of before there were ledgers gets one "
                     "from its next run; until then nothing tells whether it is whole"
                 )
                 return None
             end = Ledger(store.ledger).end()
             if (head[1] if head else None) not in (end.heads if end else (None,)):
-                found.problems.append(str(mismatch(Ledger(store.ledger), head)))
+                findings.problems.append(str(mismatch(Ledger(store.ledger), head)))
         except (AuditError, duckdb.Error) as error:
-            found.problems.append(why(store.history, error))
+            findings.problems.append(why(store.history, error))
     entries = record.up_to(head[1] if head else None)
     last = record.entries[-1:]
     if last and not record.lines[-1].get("of"):
         entry = last[0]
         about = f" of {entry['batch']}" if "batch" in entry else ""
-        found.unfinished.append(
+        findings.unfinished.append(
             f"line {entry['line']} of the ledger: {entry['event']}{about} was interrupted; the "
             "next run settles it"
         )
     try:
         return told_by(entries)
     except StoreDamaged as error:
-        found.problems.append(f"{store.ledger}: {error}")
+        findings.problems.append(f"{store.ledger}: {error}")
         return Told()
 
 
@@ -170,24 +170,24 @@ def _look_at_history(
     settings: Settings,
     connection: duckdb.DuckDBPyConnection,
     store: Store,
-    told: Told,
-    found: Verified,
+    recorded: Told,
+    findings: Verified,
 ) -> bool:
     """The history against the ledger; False where not all of it can be read."""
     try:
-        found.rows = scan(connection, HISTORY_DATABASE)
-        found.problems += batch_problems(connection, told)
-        problems, found.revisions = revision_problems(connection, told)
-        found.problems += problems + status_problems(connection)
-        found.problems += people_problems(connection, told)
-        found.batches = len(told.batches)
-        if not found.problems and (names := differing_tables(connection, settings)):
-            found.unfinished.append(
+        findings.rows = scan(connection, HISTORY_DATABASE)
+        findings.problems += batch_problems(connection, recorded)
+        problems, findings.revisions = revision_problems(connection, recorded)
+        findings.problems += problems + status_problems(connection)
+        findings.problems += people_problems(connection, recorded)
+        findings.batches = len(recorded.batches)
+        if not findings.problems and (names := differing_tables(connection, settings)):
+            findings.unfinished.append(
                 f"{store.history}: {', '.join(names)} are not what the settings make of its "
                 "scores; `evenrank assess` makes them so"
             )
     except duckdb.Error as error:
-        found.problems.append(why(store.history, error))
+        findings.problems.append(why(store.history, error))
         return False
     return True
 
@@ -196,56 +196,58 @@ def _look_at_files(
     settings: Settings,
     store: Store,
     record: Record,
-    told: Told,
+    recorded: Told,
     history: duckdb.DuckDBPyConnection | None,
-    found: Verified,
+    findings: Verified,
     progress: Progress,
 ) -> None:
     """Every file of a batch: its bytes against the ledger, its rows against the history."""
-    here = {path.name.removesuffix(".duckdb"): path for path in _databases(store.root / "batches")}
-    every = sorted({*here, *told.files})
+    path_by_batch = {
+        path.name.removesuffix(".duckdb"): path for path in _databases(store.root / "batches")
+    }
+    every = sorted({*path_by_batch, *recorded.files})
     interrupted = record.lines[-1].get("staged") if record.lines else None
     for at, batch in enumerate(every):
         progress(at, len(every))
         waiting = store.staged(batch, interrupted) if interrupted else None
-        path = here.get(batch)
-        if waiting and waiting.exists() and file_digest(waiting) == told.current.get(batch):
+        path = path_by_batch.get(batch)
+        if waiting and waiting.exists() and file_digest(waiting) == recorded.current.get(batch):
             # The change was committed; whoever opens the history next puts its file in place.
             path = waiting
         if path is None:
-            found.problems.append(
+            findings.problems.append(
                 f"{store.root / 'batches' / batch}.duckdb: is missing; put it back from a backup, "
                 "or run the batch again from its logs"
             )
             continue
-        problem = _bytes_problem(path, told.files.get(batch, []), store)
+        problem = _bytes_problem(path, recorded.files.get(batch, []), store)
         if problem:
-            found.problems.append(f"{path}: {problem}")
+            findings.problems.append(f"{path}: {problem}")
             continue
-        _count(path, found)
+        _count(path, findings)
         if history is not None:
-            merged = told.merged.get(batch) == told.current[batch]
-            _compare(settings, path, batch, history, found, merged=merged)
+            merged = recorded.merged.get(batch) == recorded.current[batch]
+            _compare(settings, path, batch, history, findings, merged=merged)
     for path in (*store.root.glob("batches/*.wal"), *store.root.glob("refused/*.wal")):
-        found.problems.append(
+        findings.problems.append(
             f"{path}: does not belong there, and would change what is read; take it away"
         )
     for path in _databases(store.root / "refused"):
-        _scan_file(settings, path, found)
+        _scan_file(settings, path, findings)
     left = sum(path.is_file() for path in (store.root / "staged").glob("*.duckdb"))
     if left:
-        found.unfinished.append(
+        findings.unfinished.append(
             f"{store.root / 'staged'}: {left} files of runs that go on or were interrupted"
         )
     if store.history.with_name("history.duckdb.wal").exists():
-        found.unfinished.append(
+        findings.unfinished.append(
             f"{store.history}.wal: a process ended before it could tidy up; the next one does"
         )
 
 
-def _count(path: Path, found: Verified) -> None:
-    found.files += 1
-    found.bytes += path.stat().st_size
+def _count(path: Path, findings: Verified) -> None:
+    findings.files += 1
+    findings.bytes += path.stat().st_size
 
 
 def _databases(folder: Path) -> list[Path]:
@@ -276,7 +278,7 @@ def _compare(
     path: Path,
     batch: str,
     history: duckdb.DuckDBPyConnection,
-    found: Verified,
+    findings: Verified,
     *,
     merged: bool,
 ) -> None:
@@ -288,24 +290,24 @@ def _compare(
         finally:
             history.execute(f"DETACH {_FILE}")
     except (AuditError, duckdb.Error) as error:
-        found.problems.append(why(path, error))
+        findings.problems.append(why(path, error))
         return
     if differing is None:
-        found.unfinished.append(f"{batch}: is computed and not merged; run it again")
+        findings.unfinished.append(f"{batch}: is computed and not merged; run it again")
     elif differing:
-        found.problems.append(
+        findings.problems.append(
             f"{batch}: {', '.join(differing)} of the history differ from its file; the history was "
             "changed. `evenrank rebuild` makes it again from the files"
         )
 
 
-def _scan_file(settings: Settings, path: Path, found: Verified) -> None:
+def _scan_file(settings: Settings, path: Path, findings: Verified) -> None:
     try:
         with working(settings, [path.parent]) as connection:
             attach(connection, path, _FILE, read_only=True, patience=settings.busy_seconds)
             scan(connection, _FILE)
-        _count(path, found)
+        _count(path, findings)
     except StoreBusy:
         raise
     except (AuditError, OSError, duckdb.Error) as error:
-        found.problems.append(why(path, error))
+        findings.problems.append(why(path, error))

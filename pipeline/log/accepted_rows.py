@@ -102,12 +102,12 @@ def _number_lists(reading: Reading, part: Part) -> None:
 def _stored_query(reading: Reading, own: str) -> str:
     """SQL of the query of a list: the list itself, whose id is ``own``, where none is logged."""
     settings = reading.settings
-    said = "NULL"
+    query = "NULL"
     if QUERY_ID.name in reading.logged:
-        said = unless_blank(key_of(QUERY_ID))
+        query = unless_blank(key_of(QUERY_ID))
     if is_hashed(settings, QUERY_ID.name):
-        return stored_id(settings, QUERY_ID.name, f"coalesce({said}, {own})")
-    return f"coalesce({said}, {stored_id(settings, LIST_ID.name, own)})"
+        return stored_id(settings, QUERY_ID.name, f"coalesce({query}, {own})")
+    return f"coalesce({query}, {stored_id(settings, LIST_ID.name, own)})"
 
 
 def _number_items(reading: Reading, part: Part, supplied: Sequence[str]) -> None:
@@ -210,13 +210,13 @@ def _store_rows(reading: Reading, part: Part, supplied: Sequence[str]) -> None:
     ):
         if name in values and missing == "zero":
             values[name] = f"coalesce({values[name]}, 0)"
-    said = ", ".join(
+    select_list = ", ".join(
         f"CAST({values[column.name]} AS {column.type}) AS {quoted(column.name)}"
         for column in reading.entries.columns
     )
     order = "ORDER BY list" if part.apart or position != value_of(RANK) else ""
     reading.run(
-        f"INSERT INTO {reading.database}.{reading.entries.name} BY NAME SELECT {said} "
+        f"INSERT INTO {reading.database}.{reading.entries.name} BY NAME SELECT {select_list} "
         f"FROM {part.rows} AS log JOIN list_numbers AS lists ON log.{_LIST} = lists.key "
         f"JOIN {items} AS items ON log.{_ITEM} = items.key {cells} {order}"
     )

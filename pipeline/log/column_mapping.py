@@ -14,7 +14,7 @@ from pipeline.settings.audit import Settings
 from schemas.rules import LOGGED, REQUIRED
 
 _NAMED = 20  # names in a message: a file may have thousands of columns
-_LONGEST_NAME = 60
+_LONGEST_NAME = 60  # characters of it: the rest of the line is for the message
 _NESTED = ("STRUCT(", "MAP(", "UNION(", "VARIANT", "]")
 """What the types of columns begin or end with that hold more than one value in a row."""
 
@@ -35,12 +35,15 @@ class Layout:
 def layout(source: Source, settings: Settings, wanted: Iterable[str]) -> Layout:
     """Where ``wanted`` columns of the contract stand in ``source``; some may be absent."""
     by_name = {name: name for name in source.columns}
-    found: dict[str, str] = {}
+    delivered_names: dict[str, str] = {}
     for name in wanted:
         delivered = settings.columns.get(name, name)
         if delivered in by_name:
-            found[name] = delivered
-    return Layout(found, tuple(name for name in source.columns if name not in found.values()))
+            delivered_names[name] = delivered
+    return Layout(
+        delivered_names,
+        tuple(name for name in source.columns if name not in delivered_names.values()),
+    )
 
 
 def log_layouts(
@@ -57,22 +60,24 @@ def log_layouts(
     problems = []
     nested: list[str] = []
     for source in sources:
-        here = layout(source, settings, [*logged, *settings.slices, *settings.attribute_columns])
+        mapping = layout(source, settings, [*logged, *settings.slices, *settings.attribute_columns])
         missing = [
             name
             for name in (*REQUIRED, *settings.slices, *settings.attribute_columns)
-            if name not in here.found and name not in supplied
+            if name not in mapping.found and name not in supplied
         ]
-        if "rank" not in here.found and "score" not in here.found:
+        if "rank" not in mapping.found and "score" not in mapping.found:
             missing.append("rank")
-        missing += [name for name in settings.columns if name in logged and name not in here.found]
+        missing += [
+            name for name in settings.columns if name in logged and name not in mapping.found
+        ]
         for name in dict.fromkeys(missing):
-            problems.append(f"{source.shown}: {_absent(name, here, source, settings)}")
-        nested += nested_columns(source, here)
-        layouts.append(here)
-    held = [frozenset(each.found) for each in layouts]
-    if not problems and len(set(held)) > 1:
-        differing = sorted(frozenset.union(*held) - frozenset.intersection(*held))
+            problems.append(f"{source.shown}: {_absent(name, mapping, source, settings)}")
+        nested += nested_columns(source, mapping)
+        layouts.append(mapping)
+    names_by_file = [frozenset(each.found) for each in layouts]
+    if not problems and len(set(names_by_file)) > 1:
+        differing = sorted(frozenset.union(*names_by_file) - frozenset.intersection(*names_by_file))
         problems.append(
             f"the files differ in columns: {', '.join(differing)} is only in some of them"
         )
@@ -94,16 +99,16 @@ def nested_columns(source: Source, here: Layout) -> list[str]:
     ]
 
 
-def _absent(name: str, here: Layout, source: Source, settings: Settings) -> str:
+def _absent(name: str, mapping: Layout, source: Source, settings: Settings) -> str:
     delivered = settings.columns.get(name, name)
     text = f"no column {delivered!r}"
     if delivered != name:
         text += f" (for {name})"
-    folded = {name.casefold(): name for name in here.ignored}
+    folded = {name.casefold(): name for name in mapping.ignored}
     near = get_close_matches(delivered.casefold(), folded, n=1)
     if near:
         return f"{text}; did you mean {folded[near[0]]!r}?"
-    there = listed(source, here.columns, settings)
+    there = listed(source, mapping.columns, settings)
     return f"{text}; the file has {there}" if there else text
 
 
@@ -112,15 +117,15 @@ def listed(source: Source, names: Sequence[str], settings: Settings) -> str:
 
     Empty where none of the file's names is known: what was taken for them may well be a row.
     """
-    told = settings.privacy.show_values or source.format not in ("csv", "jsonl")
-    if not told and not known_names(settings) & set(source.columns):
+    may_show = settings.privacy.show_values or source.format not in ("csv", "jsonl")
+    if not may_show and not known_names(settings) & set(source.columns):
         return ""
-    said = [
+    shown_names = [
         repr(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "...")
         for name in names[:_NAMED]
     ]
     more = [f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
-    return ", ".join([*said, *more])
+    return ", ".join([*shown_names, *more])
 
 
 def misspelt(here: Layout, wanted: Iterable[str]) -> list[tuple[str, str]]:

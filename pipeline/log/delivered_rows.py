@@ -77,12 +77,12 @@ def _alike(reading: Reading, places: Iterable[_Place]) -> set[str]:
 
     Only these keep it: a number must not be written otherwise for what stands in another file.
     """
-    found = set()
+    alike = set()
     for column in reading.columns:
         kinds = {place.source.columns[place.layout.found[column.name]] for place in places}
         if len(kinds) == 1 and kinds <= set(INTEGERS if column in IDS else NUMBERS):
-            found.add(column.name)
-    return found
+            alike.add(column.name)
+    return alike
 
 
 def _read_in(reading: Reading, number: int, source: Source, layout: Layout) -> int:
@@ -156,7 +156,7 @@ def _delivered(reading: Reading, place: _Place, alike: set[str]) -> str:
     if source.format in _TEXT_FORMATS:
         names = _text_columns(layout)
     table, file, row, number = _numbered(place)
-    said = [f"({file})::INTEGER AS file", f"{row} AS row", f"{number} AS number"]
+    select_columns = [f"({file})::INTEGER AS file", f"{row} AS row", f"{number} AS number"]
     for column in reading.columns:
         delivered = names[layout.found[column.name]]
         kind = source.columns[layout.found[column.name]]
@@ -166,13 +166,13 @@ def _delivered(reading: Reading, place: _Place, alike: set[str]) -> str:
             # An id of nothing but spaces is a missing one; any other stays as it is.
             value = text if kind in NUMBERS else unless_blank(text)
             key = delivered if column in IDS and column.name in alike else text
-            said.append(f"{key} AS {key_of(column)}")
+            select_columns.append(f"{key} AS {key_of(column)}")
         else:
             truth = column in (RELEVANCE, CLICK)
             value = number_of(delivered, kind, truth=truth)
             if column in (RANK, REFERENCE_RANK) and reading.settings.ranks.start == 0:
                 value = f"({value}) + 1"
-        said += [f"{raw} AS {raw_of(column)}", f"{value} AS {value_of(column)}"]
+        select_columns += [f"{raw} AS {raw_of(column)}", f"{value} AS {value_of(column)}"]
     for name in reading.users:
-        said.append(f"CAST({names[layout.found[name]]} AS VARCHAR) AS {internal(name)}")
-    return f"SELECT {', '.join(said)} FROM {table}"
+        select_columns.append(f"CAST({names[layout.found[name]]} AS VARCHAR) AS {internal(name)}")
+    return f"SELECT {', '.join(select_columns)} FROM {table}"

@@ -58,7 +58,7 @@ _MARKERS = (".", "_")
 
 def batch_files(settings: Settings, batch: str) -> list[Path]:
     """Files of one batch, in name order; DataRefused if one of them may not be read."""
-    found: list[Path] = []
+    paths: list[Path] = []
     problems: list[str] = []
     for pattern in settings.logs:
         root = settings.path(_place(pattern))
@@ -71,16 +71,16 @@ def batch_files(settings: Settings, batch: str) -> list[Path]:
             problem = _unreadable(path, inside)
             if problem:
                 problems.append(f"{shown(settings, path)}: {problem}")
-            elif path not in found:
-                found.append(path)
-    if len(found) > settings.limits.files:
+            elif path not in paths:
+                paths.append(path)
+    if len(paths) > settings.limits.files:
         problems.append(
-            f"{len(found):,} files; at most {settings.limits.files:,} are read "
+            f"{len(paths):,} files; at most {settings.limits.files:,} are read "
             "(limits.files in the settings)"
         )
     if problems:
         raise DataRefused(several("the files cannot be read", problems))
-    return found
+    return paths
 
 
 def _place(pattern: str) -> str:

@@ -15,7 +15,7 @@ from typing import IO, cast
 from pipeline.settings.audit import Settings
 
 LONGEST_LINE = 1_000_000
-"""Bytes of a line of text that are read; a longer one is no row."""
+"""Bytes of a line of text that are read; a longer one is no row, and would fill the memory."""
 
 _PIECE = 1 << 18
 """Bytes that are looked at at a time: less than half of LONGEST_LINE."""

@@ -27,9 +27,9 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 """What other encodings begin with; the mark of UTF-16 is the start of that of UTF-32."""
-_SAMPLED_LINES = 1000
+_SAMPLED_LINES = 1000  # enough to see what a file is, without reading it
 _MOST_COLUMNS = 10_000  # with more, the file is not what it seems
-_LONGEST_NAME = 1000
+_LONGEST_NAME = 1000  # characters of a column; a longer name is a row taken for a header
 _SECOND = re.compile(r"_\d+$")
 _LINE = re.compile(r"\b[Ll]ine:? \d+")
 _IN_OTHER_WORDS = {
@@ -90,8 +90,8 @@ def csv_columns(path: Path, known: Collection[str]) -> dict[str, str]:
     return _apart([name.strip() or f"unnamed {at}" for at, name in enumerate(names, 1)], known)
 
 
-def _apart(names: Collection[str], known: Collection[str]) -> dict[str, str]:
-    """Columns of texts.  A name is shown if it is one of ``known``: others may be data."""
+def _apart(names: Collection[str], names_known: Collection[str]) -> dict[str, str]:
+    """Columns of texts.  A name is shown if it is one of ``names_known``: others may be data."""
     if len(names) > _MOST_COLUMNS:
         raise FileProblem(f"has more than {_MOST_COLUMNS:,} columns")
     columns: dict[str, str] = {}
@@ -100,9 +100,9 @@ def _apart(names: Collection[str], known: Collection[str]) -> dict[str, str]:
         if len(name) > _LONGEST_NAME:
             raise FileProblem(f"a column name is longer than {_LONGEST_NAME:,} characters")
         if name.casefold() in folded:
-            if not any(each.casefold() in known for each in names):
+            if not any(each.casefold() in names_known for each in names):
                 raise FileProblem("line 1 names no column of a log; is there a header?")
-            said = repr(name) if name.casefold() in known else "a column"
+            said = repr(name) if name.casefold() in names_known else "a column"
             raise FileProblem(f"the header names {said} twice")
         folded.add(name.casefold())
         columns[name] = "VARCHAR"
@@ -131,17 +131,17 @@ def json_columns(
         if len(set(keys)) < len(keys):
             raise FileProblem(f"line {number}: a key stands twice")
     try:
-        found = connection.execute(
+        key_rows = connection.execute(
             "SELECT DISTINCT unnest(json_keys(json)) FROM read_ndjson_objects("
             f"{literal(as_pattern(path))}, maximum_object_size = {LONGEST_LINE}) "
             f"LIMIT {_MOST_COLUMNS + 1}"
         ).fetchall()
     except duckdb.Error as error:
         raise FileProblem(f"not JSON lines: {said_of(error, path)}") from None
-    if not found:
+    if not key_rows:
         raise FileProblem("empty_file: the file holds no objects")
     # A key without a name cannot be a column, and none is looked for.
-    return _apart(sorted(name for (name,) in found if name), known)
+    return _apart(sorted(name for (name,) in key_rows if name), known)
 
 
 def parquet_columns(

@@ -46,7 +46,7 @@ from schemas.rules import LOGGED, RANK
 from schemas.stored_log import LOG_ROWS, stored_log, views
 from schemas.tables import REJECTED_ROWS, RULE_COUNTS
 
-_SHOWN_GROUPS = 10
+_SHOWN_GROUPS = 10  # values in one line of a message
 
 
 @dataclass(frozen=True)
@@ -104,14 +104,16 @@ def ingest(
     supplied = [name for name in from_items if name not in logged]
     reading = Reading(connection, settings, database, logged)
     create(connection, database, REJECTED_ROWS, RULE_COUNTS, GROUP_SIZES)
-    read = open_delivered(reading, sources, layouts)
-    if read == 0:
+    rows_read = open_delivered(reading, sources, layouts)
+    if rows_read == 0:
         raise NoData("the files hold no rows")
     if items is not None and item_layout is not None:
         read_items(reading, items, item_layout)
     notes = _notes(sources, layouts, logged)
     try:
-        found = _ingested(reading, sources, supplied, Ingested(read, 0, 0, 0, 0, {}, (), notes))
+        ingested = _ingested(
+            reading, sources, supplied, Ingested(rows_read, 0, 0, 0, 0, {}, (), notes)
+        )
     except (duckdb.OutOfMemoryException, duckdb.InterruptException):
         raise
     except duckdb.Error as error:
@@ -119,16 +121,16 @@ def ingest(
     changed = [f"{source.shown}: changed while it was read" for source in sources if source.changed]
     if changed:
         raise DataRefused(several("the files are not whole yet; run the batch again", changed))
-    return found
+    return ingested
 
 
 def _ingested(
-    reading: Reading, sources: Sequence[Source], supplied: Sequence[str], found: Ingested
+    reading: Reading, sources: Sequence[Source], supplied: Sequence[str], ingested: Ingested
 ) -> Ingested:
-    """``found`` with what became of the rows of ``delivered``."""
+    """``ingested`` with what became of the rows of ``delivered``."""
     survey(reading)
     most = reading.settings.limits.list_rows
-    if found.rows_read > most:
+    if ingested.rows_read > most:
         lists, longest = too_long(reading, most)
         if lists:
             raise DataRefused(
@@ -136,26 +138,26 @@ def _ingested(
                 f"{longest:,} (limits.list_rows in the settings)"
             )
     clean = _store_clean(reading, supplied)
-    found = replace(
-        found, rows_accepted=clean.rows, lists=clean.lists, graded_rows=clean.graded_rows
+    ingested = replace(
+        ingested, rows_accepted=clean.rows, lists=clean.lists, graded_rows=clean.graded_rows
     )
     if clean.suspects:
         stage(reading, SUSPECTS)
         judge(reading, sources)
-        found = _with_judged(reading, found)
-        _refuse_if_broken(reading, found)
-        _store_judged(reading, found, supplied)
-    return _within_limits(reading, found)
+        ingested = _with_judged(reading, ingested)
+        _refuse_if_broken(reading, ingested)
+        _store_judged(reading, ingested, supplied)
+    return _within_limits(reading, ingested)
 
 
 def _item_layout(items: Source, settings: Settings) -> Layout:
     """Where the item table holds its id, which comes first, and attributes."""
-    found = layout(items, settings, ["item_id", *settings.attribute_columns])
-    if "item_id" not in found.found:
+    item_layout = layout(items, settings, ["item_id", *settings.attribute_columns])
+    if "item_id" not in item_layout.found:
         raise DataRefused(f"{items.shown}: no column 'item_id', which joins items to the log")
-    if nested := nested_columns(items, found):
+    if nested := nested_columns(items, item_layout):
         raise DataRefused(several("columns cannot be read", nested))
-    return found
+    return item_layout
 
 
 def _notes(
@@ -182,25 +184,27 @@ def _store_clean(reading: Reading, supplied: Sequence[str]) -> Surveyed:
     dense = RANK.name not in reading.logged or settings.ranks.gaps == "reject"
     sort = False
     while True:
-        found = surveyed(reading)
-        part = clean_part(suspects=found.suspects > 0, apart=found.apart or sort)
+        surveyed_lists = surveyed(reading)
+        clean_lists = clean_part(
+            suspects=surveyed_lists.suspects > 0, apart=surveyed_lists.apart or sort
+        )
         try:
             with transaction(reading.connection):
-                store(reading, part, supplied)
-                gate(reading, binary=found.graded_rows == 0, dense=dense)
+                store(reading, clean_lists, supplied)
+                gate(reading, binary=surveyed_lists.graded_rows == 0, dense=dense)
         except Repeated as repeated:
             suspect(reading, repeated.lists)
         except ListsApart:
-            if part.apart:
+            if clean_lists.apart:
                 # Sorted rows stand together, so these lists are not whole.
                 raise RowsMissing from None
             sort = True
         else:
-            return found
+            return surveyed_lists
 
 
-def _with_judged(reading: Reading, found: Ingested) -> Ingested:
-    """``found`` with the lists that were looked at closely."""
+def _with_judged(reading: Reading, ingested: Ingested) -> Ingested:
+    """``ingested`` with the lists that were looked at closely."""
     ((lists, rejected),) = reading.rows(
         "SELECT count(*) FILTER (NOT broken), count(*) FILTER (broken) FROM judged_lists"
     )
@@ -209,11 +213,11 @@ def _with_judged(reading: Reading, found: Ingested) -> Ingested:
         f"FROM staged {accepted(reading)}"
     )
     return replace(
-        found,
-        rows_accepted=found.rows_accepted + let_in,
-        lists=found.lists + lists,
+        ingested,
+        rows_accepted=ingested.rows_accepted + let_in,
+        lists=ingested.lists + lists,
         lists_rejected=rejected,
-        graded_rows=found.graded_rows + graded,
+        graded_rows=ingested.graded_rows + graded,
         rules=rule_counts(reading),
     )
 
@@ -226,32 +230,32 @@ def _store_judged(reading: Reading, found: Ingested, supplied: Sequence[str]) ->
         gate(reading, binary=found.graded_rows == 0, dense=False, first=first)
 
 
-def _refuse_if_broken(reading: Reading, found: Ingested) -> None:
+def _refuse_if_broken(reading: Reading, ingested: Ingested) -> None:
     """BatchRefused where the settings do not let the batch in; no row of it is kept then."""
-    if not found.rules:
+    if not ingested.rules:
         return
     settings = reading.settings
-    share = found.rows_rejected / found.rows_read
+    share = ingested.rows_rejected / ingested.rows_read
     limit = settings.rejects.max_rejected_share
     if settings.rejects.policy == "refuse_batch":
         advice = "To accept the rest of it: rejects.policy in audit.yaml."
-    elif found.rows_accepted == 0:
+    elif ingested.rows_accepted == 0:
         advice = "No list is left."
     elif share > limit:
         advice = f"At most {limit:.1%} may be rejected: rejects.max_rejected_share in audit.yaml."
     else:
         return
     head = (
-        f"{found.rows_rejected:,} of {counted(found.rows_read, 'row')} refused ({share:.1%}), "
-        f"{counted(found.lists_rejected, 'list')}"
+        f"{ingested.rows_rejected:,} of {counted(ingested.rows_read, 'row')} refused "
+        f"({share:.1%}), {counted(ingested.lists_rejected, 'list')}"
     )
     for table in stored_log(settings.slices, settings.attribute_columns, reading.entries):
         reading.run(f"DELETE FROM {reading.database}.{table.name}")
-    raise BatchRefused(several(head, rule_lines(found.rules), advice), found)
+    raise BatchRefused(several(head, rule_lines(ingested.rules), advice), ingested)
 
 
-def _within_limits(reading: Reading, found: Ingested) -> Ingested:
-    """``found`` with what is known only after accepting; DataRefused beyond the limits."""
+def _within_limits(reading: Reading, ingested: Ingested) -> Ingested:
+    """``ingested`` with what is known only after accepting; DataRefused beyond the limits."""
     settings = reading.settings
     unknown: dict[str, int] = {}
     problems: list[str] = []
@@ -267,7 +271,7 @@ def _within_limits(reading: Reading, found: Ingested) -> Ingested:
         )
         problems += _long_names(settings, name, longest)
         unknown[name] = missing
-        share = missing / found.rows_accepted
+        share = missing / ingested.rows_accepted
         if share > settings.unknown_group.max_share:
             problems.append(
                 f"{name}: {share:.1%} of the rows have no group; at most "
@@ -275,16 +279,16 @@ def _within_limits(reading: Reading, found: Ingested) -> Ingested:
             )
         if groups > settings.limits.groups:
             problems.append(f"{name}: {groups:,} groups (limits.groups)")
-    for name, known in settings.groups.items():
+    for name, expected_groups in settings.groups.items():
         strange = reading.connection.execute(
             f"SELECT {internal(name)} AS value, sum(rows)::BIGINT FROM {cells} "
             "WHERE NOT list_contains(?, value) GROUP BY value ORDER BY value",
-            [[*known, UNKNOWN]],
+            [[*expected_groups, UNKNOWN]],
         ).fetchall()
         if strange:
             rows = sum(count for _, count in strange)
-            said = ", ".join(repr(value) for value, _ in strange[:_SHOWN_GROUPS])
-            shown = f": {said}" if settings.privacy.show_values else ""
+            strange_groups = ", ".join(repr(value) for value, _ in strange[:_SHOWN_GROUPS])
+            shown = f": {strange_groups}" if settings.privacy.show_values else ""
             problems.append(
                 f"{name}: {counted(rows, 'row')} in {counted(len(strange), 'group')} that "
                 f"`groups` in the settings does not name{shown}"
@@ -299,7 +303,7 @@ def _within_limits(reading: Reading, found: Ingested) -> Ingested:
             problems.append(f"{name}: {values:,} values (limits.slice_values)")
     if problems:
         raise DataRefused(several("the batch is refused", problems))
-    return replace(found, unknown_rows=unknown)
+    return replace(ingested, unknown_rows=unknown)
 
 
 def _long_names(settings: Settings, column: str, longest: int) -> list[str]:

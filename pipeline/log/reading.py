@@ -15,7 +15,7 @@ from schemas.rules import ITEM_ID, LIST_ID, LOGGED, ranking_log
 from schemas.stored_log import log_entries
 
 TEXT_CUT = 100
-"""Characters of an offending value that are kept."""
+"""Characters of an offending value that are kept: enough to recognise it, whatever its length."""
 IDS = (LIST_ID, ITEM_ID)
 
 

@@ -17,9 +17,11 @@ from schemas.columns import literal
 from schemas.rules import LIST_ID, LOGGED, RANK, SCORE, list_rules
 
 _SAMPLES = 8
+"""Offenders of a rule that messages may choose from: the table has the others."""
 _NUMBERS = frozenset(column.name for column in LOGGED if column.type != "VARCHAR")
 _NUMBER = re.compile(r"\s*[+-]?(\d[\d.,_]*([eE][+-]?\d+)?|nan|inf(inity)?|true|false)\s*", re.I)
 _LONGEST_NUMBER = 40
+"""Characters of a text that may still be a number, and nothing that would have to be hidden."""
 _ESSENTIAL = (LIST_ID.name, RANK.name, SCORE.name)
 """Columns whose loss leaves a hole in the list, so that dropping the row alone is not enough."""
 
@@ -97,7 +99,9 @@ def _store(reading: Reading, sources: Sequence[Source], offenders: str) -> None:
 def _stored_ids(reading: Reading) -> str:
     """SQL of what an offender says of its ids: as they are stored, also where one is the value."""
     settings = reading.settings
-    said = [f"{stored_id(settings, column.name, column.name)} AS {column.name}" for column in IDS]
+    id_columns = [
+        f"{stored_id(settings, column.name, column.name)} AS {column.name}" for column in IDS
+    ]
     hidden = ", ".join(map(literal, settings.privacy.hash_ids))
     value = "value"
     if hidden:
@@ -106,7 +110,7 @@ def _stored_ids(reading: Reading) -> str:
             f"CASE WHEN \"column\" IN ({hidden}) AND trim(value) <> '' "
             f"THEN {keyed('value')} ELSE value END"
         )
-    return ", ".join([*said, f"{value} AS value"])
+    return ", ".join([*id_columns, f"{value} AS value"])
 
 
 def _number_lines(reading: Reading, sources: Sequence[Source]) -> None:
@@ -117,14 +121,14 @@ def _number_lines(reading: Reading, sources: Sequence[Source]) -> None:
     """
     table = f"{reading.database}.rejected_rows"
     for source in sources:
-        here = f"file = {literal(source.shown)}"
-        rows = reading.rows(f"SELECT DISTINCT row FROM {table} WHERE {here}")
+        of_source = f"file = {literal(source.shown)}"
+        rows = reading.rows(f"SELECT DISTINCT row FROM {table} WHERE {of_source}")
         lines = source.lines_of(row for (row,) in rows)
         if lines:
             pairs = ", ".join(f"({row}, {line})" for row, line in lines.items())
             reading.run(
                 f"UPDATE {table} SET line = found.line FROM (VALUES {pairs}) AS found(row, line) "
-                f"WHERE {table}.row = found.row AND {here}"
+                f"WHERE {table}.row = found.row AND {of_source}"
             )
 
 

@@ -93,18 +93,18 @@ class Source:
 
     def lines_of(self, rows: Iterable[int]) -> dict[int, int]:
         """The lines on which ``rows`` start; empty for a file whose rows are not lines."""
-        wanted = set(rows)
-        if self.path is None or self.format not in ("csv", "jsonl") or not wanted:
+        row_numbers = set(rows)
+        if self.path is None or self.format not in ("csv", "jsonl") or not row_numbers:
             return {}
-        found: dict[int, int] = {}
+        lines: dict[int, int] = {}
         with opened_text(self.path) as file:
             text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
             for row, line in enumerate(_starts(text, self.format), 1):
-                if row in wanted:
-                    found[row] = line
-                    if len(found) == len(wanted):
+                if row in row_numbers:
+                    lines[row] = line
+                    if len(lines) == len(row_numbers):
                         break
-        return found
+        return lines
 
 
 def _starts(text: IO[str], form: Format) -> Iterator[int]:
@@ -158,22 +158,24 @@ def _source(
 ) -> Source:
     form = format_of(path)
     target = regular(path)
-    before = _written(target)
-    if before[0] == 0:
+    size_and_time = _written(target)
+    if size_and_time[0] == 0:
         raise FileProblem("empty_file: the file has no bytes")
-    known = {each.casefold() for each in known_names(settings)}
+    known_columns = {each.casefold() for each in known_names(settings)}
     if form == "parquet":
-        columns = parquet_columns(target, known, connection)
+        columns = parquet_columns(target, known_columns, connection)
     else:
         check_size(target, settings.limits.text_bytes)
         columns = (
-            csv_columns(target, known) if form == "csv" else json_columns(target, known, connection)
+            csv_columns(target, known_columns)
+            if form == "csv"
+            else json_columns(target, known_columns, connection)
         )
     digest = file_digest(target)
     _check_sidecar(path, digest, needed=settings.checksums == "required")
-    if before != _written(target):
+    if size_and_time != _written(target):
         raise FileProblem("is still being written; wait until it is whole")
-    return Source(name, form, columns, target, digest, before)
+    return Source(name, form, columns, target, digest, size_and_time)
 
 
 def _written(path: Path) -> tuple[int, int]:
@@ -207,7 +209,7 @@ def open_sources(
     """
     sources: list[Source] = []
     problems: list[str] = []
-    seen: set[str] = set()
+    digests: set[str] = set()
     for path in paths:
         name = shown(settings, path)
         try:
@@ -217,8 +219,8 @@ def open_sources(
         except OSError as error:
             problems.append(f"{name}: {os.strerror(error.errno or 0).lower()}")
         else:
-            if source.sha256 not in seen:
-                seen.add(source.sha256)
+            if source.sha256 not in digests:
+                digests.add(source.sha256)
                 sources.append(source)
     if problems:
         count = f"{len(problems)} file{'s' if len(problems) > 1 else ''} refused"

@@ -54,10 +54,10 @@ def stage(reading: Reading, lists: str) -> None:
         f"{', '.join(columns)}, "
         'problems STRUCT(rule VARCHAR, "column" VARCHAR, value VARCHAR, problem VARCHAR)[])'
     )
-    said = ["file", "row", "number"]
-    said += [f"{_typed(column)} AS {quoted(column.name)}" for column in reading.columns]
+    select_columns = ["file", "row", "number"]
+    select_columns += [f"{_typed(column)} AS {quoted(column.name)}" for column in reading.columns]
     # Slices are compared within a list; attributes wait until they are numbered.
-    said += [
+    select_columns += [
         f"{tidy(internal(name)) if name in reading.settings.slices else internal(name)} "
         f"AS {internal(name)}"
         for name in reading.users
@@ -70,10 +70,10 @@ def stage(reading: Reading, lists: str) -> None:
         f"'value': left(CAST({quoted('raw ' + rule.column)} AS VARCHAR), {TEXT_CUT})}} END"
         for rule in rules
     )
-    said.append(f"CASE WHEN {broken} THEN [{entries}] END AS problems")
+    select_columns.append(f"CASE WHEN {broken} THEN [{entries}] END AS problems")
     key = key_of(LIST_ID)
     reading.run(
-        f"INSERT INTO staged BY NAME SELECT {', '.join(said)} FROM delivered "
+        f"INSERT INTO staged BY NAME SELECT {', '.join(select_columns)} FROM delivered "
         f"SEMI JOIN {lists} AS chosen ON delivered.{key} IS NOT DISTINCT FROM chosen.key"
     )
 

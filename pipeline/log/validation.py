@@ -24,10 +24,11 @@ from schemas.stored_log import LOG_ITEMS, log_cells, log_lists
 
 _FAULT = "nothing was stored. This is a fault of the program: please report it."
 _TEXTS = 100_000
-"""Ids and names that are validated at a time."""
+"""Ids and names that are validated at a time, so that memory does not grow with their number."""
 _PIECE = 65_536
 """Rows that are compared at a time: their slots stay in the processor's cache."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 over the golden ratio: multiplied by it, neighbouring keys fall into slots far apart."""
 
 
 class RowsMissing(AuditError):
@@ -89,14 +90,16 @@ def gate(reading: Reading, *, binary: bool, dense: bool, first: int = 0) -> None
 
 
 def _validate(schema: pa.DataFrameSchema, rows: pyarrow.Table) -> None:
-    said = [name for name in rows.column_names if name in schema.columns]
+    described_columns = [name for name in rows.column_names if name in schema.columns]
     try:
-        schema.validate(rows.select(said).to_pandas(types_mapper=pd.ArrowDtype), lazy=True)
+        schema.validate(
+            rows.select(described_columns).to_pandas(types_mapper=pd.ArrowDtype), lazy=True
+        )
     except pandera.errors.SchemaErrors as errors:
         broken = sorted({str(each) for each in errors.failure_cases["check"]})
         raise AuditError(
             f"rows that the checks let through do not pass the schema ({', '.join(broken)} on "
-            f"{', '.join(said)}); {_FAULT}"
+            f"{', '.join(described_columns)}); {_FAULT}"
         ) from None
 
 
@@ -110,14 +113,14 @@ def _repeated(rows: pyarrow.Table, *, dense: bool) -> list[int]:
     lengths = np.diff(starts, append=len(number))
     own = np.repeat(np.arange(len(starts)), lengths)
     item, rank = (rows[name].to_numpy() for name in ("item", "rank"))
-    found = [own[_twice(own << 32 | item, starts)]]
+    repeated = [own[_twice(own << 32 | item, starts)]]
     if dense:
         seen = np.zeros(len(number), dtype=bool)
         seen[np.repeat(starts - 1, lengths) + rank] = True
-        found.append(own[~seen])
+        repeated.append(own[~seen])
     else:
-        found.append(own[_twice(own << 32 | rank, starts)])
-    return [int(each) for each in number[starts[np.unique(np.concatenate(found))]]]
+        repeated.append(own[_twice(own << 32 | rank, starts)])
+    return [int(each) for each in number[starts[np.unique(np.concatenate(repeated))]]]
 
 
 def _twice(keys: IntArray, starts: IntArray) -> IntArray:
@@ -140,12 +143,12 @@ def twice(keys: IntArray) -> IntArray:
     slots = spread.astype(np.int64)
     rows = np.arange(len(keys), dtype=np.int32)
     table = np.empty(1 << bits, dtype=np.int32)
-    found = []
+    repetitions = []
     while len(rows):
         table[slots] = rows
         holder = table[slots]
         lost = np.flatnonzero(holder != rows)
         same = keys[holder[lost]] == keys[rows[lost]]
-        found.append(rows[lost[same]])
+        repetitions.append(rows[lost[same]])
         rows, slots = rows[lost[~same]], slots[lost[~same]]
-    return np.concatenate(found) if found else np.empty(0, dtype=np.int32)
+    return np.concatenate(repetitions) if repetitions else np.empty(0, dtype=np.int32)

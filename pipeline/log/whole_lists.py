@@ -20,9 +20,11 @@ from pipeline.errors import AuditError
 from schemas.columns import quoted
 
 CHUNK_ROWS = 262_144
-"""Rows held at a time, whole lists of them."""
+"""Rows held at a time, whole lists of them: 2 MB a column, and few steps of Python per row."""
 _WAITING = 8
-"""Chunks of rows that may wait for the rest of their lists."""
+"""Chunks of rows that may wait for the rest of their lists.
+
+A list may be stored a little apart; beyond that, waiting would cost the memory that chunks save."""
 
 
 class ListsApart(AuditError):
@@ -57,26 +59,26 @@ def whole_lists(
 def _whole(
     reader: pyarrow.RecordBatchReader, lengths: IntArray, chunk_rows: int
 ) -> Iterator[pyarrow.Table]:
-    held: list[pyarrow.Table] = []
+    pending: list[pyarrow.Table] = []
     most = _WAITING * chunk_rows + int(lengths.max(initial=0))
     enough = chunk_rows
     for batch in reader:
-        held.append(pyarrow.Table.from_batches([batch]))
-        if sum(map(len, held)) < enough:
+        pending.append(pyarrow.Table.from_batches([batch]))
+        if sum(map(len, pending)) < enough:
             continue
-        whole, rest = _parted(pyarrow.concat_tables(held), lengths)
-        if len(whole):
-            yield whole
-        held = [rest]
-        enough = len(rest) + chunk_rows
-        if len(rest) > most:
+        whole_rows, rest_rows = _parted(pyarrow.concat_tables(pending), lengths)
+        if len(whole_rows):
+            yield whole_rows
+        pending = [rest_rows]
+        enough = len(rest_rows) + chunk_rows
+        if len(rest_rows) > most:
             raise ListsApart
-    if sum(map(len, held)):
-        whole, rest = _parted(pyarrow.concat_tables(held), lengths)
-        if len(rest):
+    if sum(map(len, pending)):
+        whole_rows, rest_rows = _parted(pyarrow.concat_tables(pending), lengths)
+        if len(rest_rows):
             raise ListsApart
-        if len(whole):
-            yield whole
+        if len(whole_rows):
+            yield whole_rows
 
 
 def run_starts(*keys: npt.NDArray[Any]) -> IntArray:

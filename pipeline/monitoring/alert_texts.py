@@ -17,10 +17,10 @@ from pipeline.trends import Gated
 from schemas.columns import Row, literal
 from schemas.monitoring import SERIES_KEY
 
-_SLICES_NAMED = 3
-_SHARING_NAMED = 8
-_SCORES_NAMED = 5
-_BATCHES_SHOWN = 30
+_SLICES_NAMED = 3  # with their values: the first ones explain most, and more is no sentence
+_SHARING_NAMED = 8  # by name only
+_SCORES_NAMED = 5  # a line each: an alert fits on a screen
+_BATCHES_SHOWN = 30  # a month of nights
 
 
 @dataclass(frozen=True)

@@ -80,15 +80,15 @@ def stripped(settings: Settings, path: Path, to: Path) -> bool:
 
 def _columns(connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
     """Tables of the batch file, and the columns of each in order."""
-    found: dict[str, list[str]] = {}
+    columns_by_table: dict[str, list[str]] = {}
     for table, column in connection.execute(
         "SELECT table_name, column_name FROM duckdb_columns() JOIN duckdb_tables() "
         "USING (database_name, schema_name, table_name) WHERE database_name = ? "
         "ORDER BY table_name, column_index",
         [_FULL],
     ).fetchall():
-        found.setdefault(table, []).append(column)
-    return found
+        columns_by_table.setdefault(table, []).append(column)
+    return columns_by_table
 
 
 def _holds_rows(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, list[str]]) -> bool:

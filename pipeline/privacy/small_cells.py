@@ -96,19 +96,25 @@ def hidden(places: Mapping[Place, int], blocks: Mapping[Block, Sizes], k: int) -
         return Hidden()
     if _is_small(places.get(ALL, 0), k):
         return Hidden(frozenset(places), frozenset(blocks))
-    known = {
+    sizes_by_block = {
         block: {name: size for name, size in sizes.items() if name != UNKNOWN}
         for block, sizes in blocks.items()
     }
     out = frozenset(_hidden_places(places, k))
-    left_out = {block for block in known if block.place in out}
-    attributes = sorted({block.attribute for block in known})
+    left_out = {block for block in sizes_by_block if block.place in out}
+    attributes = sorted({block.attribute for block in sizes_by_block})
     joint = {name for name in attributes if JOIN in name}
     for attribute in attributes:
         if attribute not in joint:
-            own = {block: sizes for block, sizes in known.items() if block.attribute == attribute}
-            left_out |= _hidden_blocks(own, left_out, k)
-    return Hidden(out, frozenset(left_out | _hidden_intersections(known, left_out, joint, k)))
+            of_attribute = {
+                block: sizes
+                for block, sizes in sizes_by_block.items()
+                if block.attribute == attribute
+            }
+            left_out |= _hidden_blocks(of_attribute, left_out, k)
+    return Hidden(
+        out, frozenset(left_out | _hidden_intersections(sizes_by_block, left_out, joint, k))
+    )
 
 
 def _is_small(size: int, k: int) -> bool:
@@ -117,11 +123,11 @@ def _is_small(size: int, k: int) -> bool:
 
 def _hidden_places(places: Mapping[Place, int], k: int) -> set[Place]:
     """Slice values that are too small, and those that hide them."""
-    found: set[Place] = set()
+    hidden_places: set[Place] = set()
     for name in {place.slice for place in places} - {WHOLE}:
-        own = {place: {"": size} for place, size in places.items() if place.slice == name}
-        found |= _with_cover(own, set(), k)
-    return found
+        of_slice = {place: {"": size} for place, size in places.items() if place.slice == name}
+        hidden_places |= _with_cover(of_slice, set(), k)
+    return hidden_places
 
 
 def _hidden_blocks(own: Mapping[Block, Sizes], before: set[Block], k: int) -> set[Block]:
@@ -129,11 +135,11 @@ def _hidden_blocks(own: Mapping[Block, Sizes], before: set[Block], k: int) -> se
     for block, sizes in own.items():
         if block.place == ALL and any(_is_small(size, k) for size in sizes.values()):
             return set(own)
-    found: set[Block] = set()
+    hidden_blocks: set[Block] = set()
     for name in {block.slice for block in own} - {WHOLE}:
-        here = {block: sizes for block, sizes in own.items() if block.slice == name}
-        found |= _with_cover(here, before & here.keys(), k)
-    return found
+        of_slice = {block: sizes for block, sizes in own.items() if block.slice == name}
+        hidden_blocks |= _with_cover(of_slice, before & of_slice.keys(), k)
+    return hidden_blocks
 
 
 def _with_cover(own: Mapping[Key, Sizes], before: Iterable[Key], k: int) -> set[Key]:

@@ -113,11 +113,19 @@ def _sizes(
     ).fetchall()
 
 
-def _note(connection: duckdb.DuckDBPyConnection, found: Mapping[str, Hidden]) -> None:
+def _note(connection: duckdb.DuckDBPyConnection, hidden_by_batch: Mapping[str, Hidden]) -> None:
     """Tables of the session: slices and blocks that are left out, and torn attributes."""
     for name, columns, rows in (
-        ("hidden_places", _PLACE, [(b, *each) for b, out in found.items() for each in out.places]),
-        ("hidden_blocks", _BLOCK, [(b, *each) for b, out in found.items() for each in out.blocks]),
+        (
+            "hidden_places",
+            _PLACE,
+            [(b, *each) for b, out in hidden_by_batch.items() for each in out.places],
+        ),
+        (
+            "hidden_blocks",
+            _BLOCK,
+            [(b, *each) for b, out in hidden_by_batch.items() for each in out.blocks],
+        ),
     ):
         table = pyarrow.table(
             {column: [row[n] for row in rows] for n, column in enumerate(columns)},
@@ -148,14 +156,14 @@ def _same(one: str, other: str, names: Iterable[str]) -> str:
 
 
 def _scores(source: str, names: list[str]) -> str:
-    said = {name: f"t.{quoted(name)}" for name in names}
-    for name in said.keys() & {*_SAID, *_OF_SCORES}:
+    expressions = {name: f"t.{quoted(name)}" for name in names}
+    for name in expressions.keys() & {*_SAID, *_OF_SCORES}:
         other = literal(_SAID[name]) if name in _SAID else "NULL"
-        said[name] = f"CASE WHEN h.batch IS NULL THEN t.{name} ELSE {other} END"
-    if "lists_undefined" in said:
-        said["lists_undefined"] = "CASE WHEN torn.batch IS NULL THEN t.lists_undefined END"
+        expressions[name] = f"CASE WHEN h.batch IS NULL THEN t.{name} ELSE {other} END"
+    if "lists_undefined" in expressions:
+        expressions["lists_undefined"] = "CASE WHEN torn.batch IS NULL THEN t.lists_undefined END"
     return (
-        f"SELECT {_aliased(said)} FROM {source} AS t LEFT JOIN hidden_blocks AS h "
+        f"SELECT {_aliased(expressions)} FROM {source} AS t LEFT JOIN hidden_blocks AS h "
         f"ON {_same('h', 't', _BLOCK)} LEFT JOIN {_TORN} WHERE {_no_place()}"
     )
 
@@ -168,14 +176,14 @@ def _aliased(said: Mapping[str, str]) -> str:
 
 
 def _groups(source: str, names: list[str]) -> str:
-    said = {
+    expressions = {
         name: f"CASE WHEN torn.batch IS NULL THEN t.{name} END"
         if name in _OF_LISTS
         else f"t.{quoted(name)}"
         for name in names
     }
     return (
-        f"SELECT {_aliased(said)} FROM {source} AS t LEFT JOIN {_TORN} "
+        f"SELECT {_aliased(expressions)} FROM {source} AS t LEFT JOIN {_TORN} "
         f"WHERE NOT EXISTS (FROM hidden_blocks AS b WHERE {_same('b', 't', _BLOCK)})"
     )
 
@@ -183,14 +191,14 @@ def _groups(source: str, names: list[str]) -> str:
 def _batches(source: str, names: list[str]) -> str:
     """Counts of a batch that is left out; and no digest of numbers of which some are not told."""
     whole = f"(SELECT batch FROM hidden_places WHERE slice = {literal(WHOLE)})"
-    said = {name: quoted(name) for name in names}
-    for name in said.keys() & {*_OF_BATCHES}:
-        said[name] = f"CASE WHEN batch NOT IN {whole} THEN {name} END"
-    if "result_hash" in said:
-        said["result_hash"] = (
+    expressions = {name: quoted(name) for name in names}
+    for name in expressions.keys() & {*_OF_BATCHES}:
+        expressions[name] = f"CASE WHEN batch NOT IN {whole} THEN {name} END"
+    if "result_hash" in expressions:
+        expressions["result_hash"] = (
             "CASE WHEN batch NOT IN (SELECT batch FROM hidden_parts) THEN result_hash END"
         )
-    return f"SELECT {_aliased(said)} FROM {source}"
+    return f"SELECT {_aliased(expressions)} FROM {source}"
 
 
 def _never_hidden(where: str = "true") -> str:

@@ -102,26 +102,26 @@ def thresholds(connection: duckdb.DuckDBPyConnection) -> list[Row]:
 
     Scores of settings that were not kept, or that this version does not understand, have none.
     """
-    known = connection.execute(
+    settings_rows = connection.execute(
         "SELECT DISTINCT config_hash, settings FROM history.batches "
         "WHERE settings IS NOT NULL ORDER BY ALL"
     ).fetchall()
     rows: dict[tuple[Any, ...], Row] = {}
-    for digest, said in known:
+    for digest, text in settings_rows:
         try:
-            found = list(_limits(digest, json.loads(said)))
+            limits = list(_limits(digest, json.loads(text)))
         except (ValidationError, ValueError, KeyError, TypeError):
             continue
-        rows |= {tuple(row[name] for name in THRESHOLDS.key): row for row in found}
+        rows |= {tuple(row[name] for name in THRESHOLDS.key): row for row in limits}
     return list(rows.values())
 
 
-def _limits(digest: str, said: dict[str, Any]) -> Iterator[Row]:
-    attributes = [JOIN.join(names) for names in said["attributes"]]
-    for label, limit in said["thresholds"].items():
+def _limits(digest: str, document: dict[str, Any]) -> Iterator[Row]:
+    attributes = [JOIN.join(names) for names in document["attributes"]]
+    for label, limit in document["thresholds"].items():
         threshold, score = Threshold.model_validate(limit), parse_score(label)
         for attribute in attributes if score.measure.metric.grouped else (None,):
-            for slice_name in (WHOLE, *said["slices"]):
+            for slice_name in (WHOLE, *document["slices"]):
                 if holds(threshold, attribute, slice_name):
                     yield {
                         "config_hash": digest,

@@ -14,6 +14,7 @@ from pipeline.formatting.looks import LOOKS, VERDICTS
 _JUDGED = [look for look in VERDICTS if look.name != "not_judged"]
 _MISSING = LOOKS["missing"]
 _WIDTH, _HEIGHT = 560, 120
+"""Pixels: a bar for each day of a month is 18 wide, and the picture fits beside text."""
 _QUALITY = 80
 """Texts stay crisp, in about 30 kB; the PNG of the same package is packed for speed, in 80."""
 

@@ -19,9 +19,9 @@ from schemas.columns import internal, literal
 from schemas.copy import WORST_LISTS
 
 LISTS = 10
-"""Lists per attribute."""
+"""Lists per attribute: as many as people look at one by one."""
 RANKS = 50
-"""Ranks of each that are told."""
+"""Ranks of each that are told: further down is hardly any exposure to lose."""
 
 
 def worst_lists(connection: duckdb.DuckDBPyConnection, settings: Settings) -> pyarrow.Table:

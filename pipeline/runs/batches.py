@@ -80,13 +80,13 @@ def backfill(
     this one.  What follows every run (``finish``) comes once, at the end, even when interrupted;
     ``finished`` gets what came of it.  ``notify`` says of which batches new alerts are sent.
     """
-    known = {} if force or from_counts else manifest(settings)
+    manifest_rows = {} if force or from_counts else manifest(settings)
     todo = []
     merged = []
     try:
         for batch in batches:
-            if batch in known and up_to_date(settings, batch, known):
-                yield unchanged(known[batch])
+            if batch in manifest_rows and up_to_date(settings, batch, manifest_rows):
+                yield unchanged(manifest_rows[batch])
             else:
                 todo.append(batch)
         for outcome in computed_batches(settings, todo, jobs, force=force, from_counts=from_counts):

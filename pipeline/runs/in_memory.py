@@ -45,7 +45,9 @@ NO_EVIDENCE = {"resamples": 0, "noise_draws": 0}
 OF_INTERVALS = ("lower", "upper", "confidence", "seed")
 OF_NOISE = ("expected", "noise_limit", "p_noise")
 _GUESSED_GROUPS = 20
-"""Most values that a column may have to be taken for an attribute when none is named."""
+"""Most values that a column may have to be taken for an attribute when none is named.
+
+With more it is more likely an id or a number; who means it can name it."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,11 @@ def _workspace(
 
 def _folders(*paths: Path) -> set[Path]:
     """Folders that reading files opens, where links lead to."""
-    found = {path.absolute().parent for path in paths}
+    folders = {path.absolute().parent for path in paths}
     for path in paths:
         with suppress(OSError, RuntimeError):
-            found.add(path.resolve().parent)
-    return found
+            folders.add(path.resolve().parent)
+    return folders
 
 
 def check_files(settings: Settings, paths: Sequence[Path], items: Path | None) -> Ingested:
@@ -105,12 +107,12 @@ def guess_attributes(
     no such column.
     """
     skipped = {*known, *(column.name for column in (*LOGGED, POSITION))}
-    said = {"attributes": ["any"], "privacy": {"show_values": show_values}}
-    settings = settings_from(said, folder=Path())
+    given = {"attributes": ["any"], "privacy": {"show_values": show_values}}
+    settings = settings_from(given, folder=Path())
     files = [items] if items else list(paths)
-    with _workspace(settings, _folders(*files)) as (here, connection):
-        source = open_sources(files, here, connection)[0]
-        if not listed(source, ["any"], here):
+    with _workspace(settings, _folders(*files)) as (workspace, connection):
+        source = open_sources(files, workspace, connection)[0]
+        if not listed(source, ["any"], workspace):
             raise DataRefused(f"{source.shown}: names no column of a log; is there a header?")
         names = [name for name in source.columns if name not in skipped and "*" not in name]
         try:
@@ -118,10 +120,10 @@ def guess_attributes(
         except duckdb.Error as error:
             raise unreadable(source, error) from None
     if not few:
-        there = listed(source, names, here)
+        columns = listed(source, names, workspace)
         raise SettingsError(
             f"{source.shown}: which column holds the groups? Name it with --attribute"
-            + (f"; there are {there}" if there else "")
+            + (f"; there are {columns}" if columns else "")
         )
     return few
 
@@ -202,7 +204,7 @@ def score(
         measures = measures_for(_listed(metrics), k=k, p=p, decay=decay, denominator=denominator)
     except ValueError as error:
         raise SettingsError(str(error)) from None
-    said = {
+    given = {
         "evidence": NO_EVIDENCE,
         **(settings or {}),
         "attributes": [
@@ -211,12 +213,12 @@ def score(
         "slices": _listed(slices),
         "metrics": [measure.label for measure in measures],
     }
-    with _workspace(settings_from(said, folder=Path()), []) as (here, connection):
+    with _workspace(settings_from(given, folder=Path()), []) as (workspace, connection):
         source = _registered(connection, "frame", frame)
         table = None if items is None else _registered(connection, "items", items)
-        found = _scored(here, connection, [source], table)
-    table_of, rows = (GROUP_HISTORY, found.groups) if groups else (FAIRNESS_HISTORY, found.scores)
-    evidence = found.settings.evidence
+        scored = _scored(workspace, connection, [source], table)
+    table_of, rows = (GROUP_HISTORY, scored.groups) if groups else (FAIRNESS_HISTORY, scored.scores)
+    evidence = scored.settings.evidence
     hidden = {
         *_OF_A_STORE,
         *(() if evidence.resamples else OF_INTERVALS),

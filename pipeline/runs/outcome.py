@@ -44,9 +44,9 @@ class Outcome:
     exit_code: int = 0
 
 
-def up_to_date(settings: Settings, batch: str, known: Manifest) -> bool:
+def up_to_date(settings: Settings, batch: str, manifest_rows: Manifest) -> bool:
     """Whether the history already holds what running the batch would give."""
-    row = known.get(batch)
+    row = manifest_rows.get(batch)
     if row is None or row.status != "done":
         return False
     if (row.config_hash, row.code_version) != (settings.config_hash, code_version()):

@@ -40,6 +40,7 @@ from schemas.columns import Row
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 
 _STALE_SECONDS = 24 * 3600
+"""Age from which on files of a run are left over: younger ones may belong to one that goes on."""
 
 
 def attempt(
@@ -176,7 +177,7 @@ def score_batch(
     ``measures`` restricts the work to some of the settings' measures.  Returns rows of
     fairness_history.  AuditError if the counts were made under other settings.
     """
-    wanted = settings.measures if measures is None else tuple(measures)
+    chosen_measures = settings.measures if measures is None else tuple(measures)
     watch_memory(f"{batch} {run_id}")
     with opened(settings, _own(settings, batch, run_id)) as connection:
         row = info(connection)
@@ -190,12 +191,12 @@ def score_batch(
             run_id, code_version(), settings.config_hash, row["input_hash"], now()
         )
         stored = StoredCounts(connection, DATABASE)
-        found = scoring.scored(stored, settings, wanted)
-        evidence = Evidence(connection, DATABASE, settings, wanted)
-        scores, groups = scoring.rows_of(found, stored, settings, batch, stamp, evidence)
+        scored = scoring.scored(stored, settings, chosen_measures)
+        evidence = Evidence(connection, DATABASE, settings, chosen_measures)
+        scores, groups = scoring.rows_of(scored, stored, settings, batch, stamp, evidence)
         create(connection, DATABASE, FAIRNESS_HISTORY, GROUP_HISTORY)
         with transaction(connection):
-            scoring.write_scores(connection, DATABASE, scores, groups, wanted)
+            scoring.write_scores(connection, DATABASE, scores, groups, chosen_measures)
             drop_other_measures(connection, settings)
             write_info(
                 connection,

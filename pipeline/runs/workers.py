@@ -70,28 +70,28 @@ def settle_batch(
 ) -> Outcome:
     """What ``compute`` gives, put into the history; or the note that it gave nothing."""
     try:
-        found = compute()
+        computed = compute()
     except Attempted as failed:
         return _without_scores(settings, failed)
     merged = merge(settings, batch, run_id, force=force)
     status = "done" if merged.changed else "unchanged"
-    notes = found.notes + merged.notes
-    return replace(found, status=status, revision=merged.revision, notes=notes)
+    notes = computed.notes + merged.notes
+    return replace(computed, status=status, revision=merged.revision, notes=notes)
 
 
 def _without_scores(settings: Settings, failed: Attempted) -> Outcome:
     revision = record(settings, failed.row)
     row = failed.row
-    said = [str(failed.cause)]
+    message_lines = [str(failed.cause)]
     refused = store_of(settings).refused(row["batch"])
     if row["status"] == "refused" and refused.exists():
-        said.append(f"  Rejected rows: table rejected_rows of {refused}")
+        message_lines.append(f"  Rejected rows: table rejected_rows of {refused}")
     if revision:
-        said.append(f"  The batch keeps its last good result, revision {revision}.")
+        message_lines.append(f"  The batch keeps its last good result, revision {revision}.")
     return Outcome(
         row["batch"],
         row["status"],
-        "\n".join(said),
+        "\n".join(message_lines),
         rows_read=row["rows_read"],
         rows_rejected=row["rows_rejected"],
         revision=revision,
@@ -126,7 +126,7 @@ def computed_batches(
             )
         return
     workers = min(jobs, len(batches))
-    each = shared(settings, workers)
+    worker_settings = shared(settings, workers)
     pool = ProcessPoolExecutor(
         workers,
         mp_context=get_context("spawn"),
@@ -134,12 +134,12 @@ def computed_batches(
         initargs=(os.getpid(),),
     )
     pending: dict[Future[Outcome], tuple[str, str]] = {}
-    others = active_children()
+    other_processes = active_children()
     try:
         for batch in batches:
             run_id = new_run_id()
             try:
-                task = pool.submit(compute_batch, each, batch, run_id, from_counts)
+                task = pool.submit(compute_batch, worker_settings, batch, run_id, from_counts)
             except BrokenProcessPool as broken:
                 task = Future()
                 task.set_exception(broken)
@@ -151,7 +151,7 @@ def computed_batches(
     except BaseException:
         # Ctrl-C reaches the workers too, SIGTERM may reach this process only.
         for worker in active_children():
-            if worker not in others:
+            if worker not in other_processes:
                 worker.terminate()
         raise
     finally:

@@ -66,9 +66,12 @@ class Settings(Part):
     spill: str | None = Field(default=None, min_length=1)
     columns: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
     ranks: Ranks = Ranks()
+    # Most rankings are of what people want; a list of risks or of checks has to say so.
     top_of_list: Literal["good", "bad"] = "good"
+    # Nobody judged it: taken for zero, it would tell against those who are judged less often.
     missing_relevance: Literal["undefined", "zero"] = "undefined"
     missing_click: Literal["undefined", "zero"] = "undefined"
+    # Half of the way: with relevance 0 or 1, and nothing in between, any value says the same.
     relevant_from: float = Field(default=0.5, gt=0, le=1)
     attributes: Annotated[tuple[Attribute, ...], BeforeValidator(as_list)] = Field(min_length=1)
     slices: Names = ()
@@ -79,6 +82,7 @@ class Settings(Part):
     rejects: Rejects = Rejects()
     unknown_group: Unknown = Unknown()
     limits: Limits = Limits()
+    # Few senders write any, and one that is there must agree in either case.
     checksums: Literal["if_present", "required"] = "if_present"
     schedule: Schedule = Schedule()
     evidence: Evidence = Evidence()
@@ -88,6 +92,7 @@ class Settings(Part):
     privacy: Privacy = Privacy()
     memory_limit: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)$")
     threads: int | None = Field(default=None, ge=1, le=1024)
+    # Others hold the history while a day is merged: longer than that is worth a message.
     busy_seconds: float = Field(default=60.0, ge=0)
     owners: Names = ()
 
@@ -148,21 +153,21 @@ class Settings(Part):
         cls, thresholds: dict[str, Threshold], info: ValidationInfo
     ) -> dict[str, Threshold]:
         computed = info.data.get("metrics")
-        found, problems = parsed_labels(
+        scores, problems = parsed_labels(
             thresholds, lambda label: judged_score(label, thresholds[label], computed)
         )
-        problems += repeated(found)
-        return or_problems(dict(zip(found, thresholds.values(), strict=False)), problems)
+        problems += repeated(scores)
+        return or_problems(dict(zip(scores, thresholds.values(), strict=False)), problems)
 
     @field_validator("trends")
     @classmethod
     def _followed_scores_fit(cls, trends: Trends, info: ValidationInfo) -> Trends:
         computed = info.data.get("metrics")
-        found, problems = parsed_labels(
+        labels, problems = parsed_labels(
             trends.scores or (), lambda label: score_with_a_side(label, computed).label
         )
-        problems = [f"scores: {problem}" for problem in (*problems, *repeated(found))]
-        scores = None if trends.scores is None else tuple(found)
+        problems = [f"scores: {problem}" for problem in (*problems, *repeated(labels))]
+        scores = None if trends.scores is None else tuple(labels)
         return or_problems(trends.model_copy(update={"scores": scores}), problems)
 
     @field_validator("targets")
@@ -250,11 +255,11 @@ class Settings(Part):
 
         SettingsError where ids are hashed and there is no key.
         """
-        said = self._digest_of(DECIDE_ROWS)
+        digest = self._digest_of(DECIDE_ROWS)
         hidden = self.privacy.hash_ids
         if not hidden:
-            return said
-        return hash_of([said, sorted(set(hidden)), fingerprint(key_from(self.privacy.key))])
+            return digest
+        return hash_of([digest, sorted(set(hidden)), fingerprint(key_from(self.privacy.key))])
 
     @property
     def config_hash(self) -> str:

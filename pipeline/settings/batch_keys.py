@@ -12,8 +12,8 @@ from pipeline.settings.audit import Settings
 from pipeline.settings.text import cut
 
 
-def batch_key(said: str, settings: Settings) -> str:
-    """The key of the batch that ``said`` names; SettingsError where a moment cannot be placed.
+def batch_key(text: str, settings: Settings) -> str:
+    """The key of the batch that ``text`` names; SettingsError where a moment cannot be placed.
 
     A moment in ISO 8601 with date and time, as schedulers have it, stands for its day in the time
     zone of the schedule; without an offset it is taken to be in that zone.  Whatever can be a key
@@ -22,28 +22,28 @@ def batch_key(said: str, settings: Settings) -> str:
     >>> batch_key("2026-01-18T23:00:00+00:00", Settings(attributes=["a"]))
     '2026-01-18'
     """
-    if BATCH_KEY.fullmatch(said):
-        return said
+    if BATCH_KEY.fullmatch(text):
+        return text
     try:
-        moment = datetime.fromisoformat(said)
+        moment = datetime.fromisoformat(text)
     except ValueError:
-        return said
+        return text
     zone = ZoneInfo(settings.schedule.timezone)
     try:
         return (moment.astimezone(zone) if moment.tzinfo else moment).date().isoformat()
     except OverflowError:
         raise SettingsError(
-            f"{cut(said, 70)!r} is no moment of our time in {settings.schedule.timezone}"
+            f"{cut(text, 70)!r} is no moment of our time in {settings.schedule.timezone}"
         ) from None
 
 
-def batch_keys(said: tuple[str, ...], settings: Settings) -> list[str]:
+def batch_keys(texts: tuple[str, ...], settings: Settings) -> list[str]:
     """The keys of the batches that are named, each once, in that order.
 
     SettingsError lists all that name none.
     """
     keys, problems = [], []
-    for each in said:
+    for each in texts:
         try:
             keys.append(check_batch_key(batch_key(each, settings)))
         except SettingsError as error:

@@ -39,13 +39,13 @@ def measures_for(
     A parameter is given to every metric that takes it and does not say it in its own label.
     LabelError on a label or value that does not exist.
     """
-    wanted = {"p": p, "decay": decay, "denominator": denominator}
-    said = {name: value for name, value in wanted.items() if value is not None}
+    by_option = {"p": p, "decay": decay, "denominator": denominator}
+    parameters = {name: value for name, value in by_option.items() if value is not None}
 
     def filled(metric: Metric, own: Measure) -> Measure:
         takes = {parameter.name: parameter.default for parameter in metric.parameters}
         given = {
-            name: said[name] if name in said and value == takes[name] else value
+            name: parameters[name] if name in parameters and value == takes[name] else value
             for name, value in own.parameters
         }
         return metric.at(own.k or (k if metric.cutoff else None), **given)

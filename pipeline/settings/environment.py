@@ -19,15 +19,15 @@ def environment_paths() -> dict[str, str]:
     Whoever calls means them from the current folder on, wherever the settings file lies.
     SettingsError where one is no text.
     """
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for name, variable in PATH_VARIABLES.items():
-        said = os.environ.get(variable)
-        if not said:
+        text = os.environ.get(variable)
+        if not text:
             continue
-        if not all(c.isprintable() for c in said):
+        if not all(c.isprintable() for c in text):
             raise SettingsError(f"{variable}: must be UTF-8 that can be printed")
-        path = Path(said).expanduser()
+        path = Path(text).expanduser()
         # This folder is a place and not a pattern, whatever its name holds.
-        here = glob.escape(str(Path.cwd())) if name == "logs" else str(Path.cwd())
-        found[name] = str(path) if path.is_absolute() else os.path.join(here, path)
-    return found
+        current_folder = glob.escape(str(Path.cwd())) if name == "logs" else str(Path.cwd())
+        paths[name] = str(path) if path.is_absolute() else os.path.join(current_folder, path)
+    return paths

@@ -38,14 +38,14 @@ def wrong_names(names: Iterable[str]) -> list[str]:
 
 def parsed_labels(labels: Iterable[str], parse: Callable[[str], T]) -> tuple[list[T], list[str]]:
     """What labels parse to, and what is wrong with those that name nothing."""
-    found: list[T] = []
+    parsed: list[T] = []
     problems: list[str] = []
     for label in labels:
         try:
-            found.append(parse(label))
+            parsed.append(parse(label))
         except ValueError as error:
             problems.append(str(error))
-    return found, problems
+    return parsed, problems
 
 
 def score_with_a_side(label: str, computed: Sequence[str] | None) -> ScoreName:

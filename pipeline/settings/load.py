@@ -29,18 +29,18 @@ def load_settings(path: Path | None = None) -> Settings:
     """
     file = path or Path(DEFAULT_FILE)
     hint = "" if path else "; name another with --config, or copy the commented example"
-    said = read_text(file, hint)
+    document = read_text(file, hint)
     paths = environment_paths()
     where = ", ".join([str(file), *(PATH_VARIABLES[name] for name in paths)])
-    return settings_from({**said, **paths}, folder=file.parent, where=where)
+    return settings_from({**document, **paths}, folder=file.parent, where=where)
 
 
-def settings_from(said: dict[Any, Any], *, folder: Path, where: str = "settings") -> Settings:
+def settings_from(document: dict[Any, Any], *, folder: Path, where: str = "settings") -> Settings:
     """Settings from a mapping; SettingsError lists every problem at once."""
-    if "folder" in said:
+    if "folder" in document:
         raise SettingsError(f"{where}: folder: unknown setting; paths are relative to the file")
     try:
-        return Settings(**{str(key): value for key, value in said.items()}, folder=folder)
+        return Settings(**{str(key): value for key, value in document.items()}, folder=folder)
     except ValidationError as error:
         problems = [line for each in error.errors() for line in _problems(each)]
     count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"

@@ -23,34 +23,48 @@ class Part(BaseModel):
 class Ranks(Part):
     """How ranks were logged."""
 
+    # People count from 1, and so do the formulas of all metrics.
     start: Literal[0, 1] = 1
+    # A gap is a row that was lost far more often than a place that was left empty.
     gaps: Literal["reject", "compact", "keep"] = "reject"
 
 
 class Rejects(Part):
     """What a broken row costs, and when a batch has too many of them."""
 
+    # A ranking with a hole is another ranking.
     policy: Literal["drop_list", "drop_row", "refuse_batch"] = "drop_list"
+    # A few broken rows are every night's; one row in twenty is a delivery that went wrong.
     max_rejected_share: float = Field(default=0.05, ge=0, le=1)
+    # Enough to find the cause, while a day that is broken throughout does not fill the disk.
     max_stored_rows: int = Field(default=10_000, ge=0)
 
 
 class Unknown(Part):
     """Items without a group."""
 
+    # Nobody can answer for `unknown`: it is no group of people, but a mixture of all.
     in_aggregations: bool = False
+    # Off: how many items may lack a group is for the owner to say; a sudden rise is the gate's.
     max_share: float = Field(default=1.0, ge=0, le=1)
 
 
 class Limits(Part):
     """Bounds on what is read, against files that are not what they seem."""
 
+    # Every file is opened, so that many tiny ones cost more than their rows.
     files: int = Field(default=10_000, ge=1)
+    # More than a busy day of a large service; what it guards is disk and time of the machine.
     rows: int = Field(default=1_000_000_000, ge=1)
+    # Counters, pairs and the text of a page grow with groups; with more, it is likely an id.
     groups: int = Field(default=1_000, ge=2)
+    # Each value has all scores of its own; with more, it is likely an id, or a free text.
     slice_values: int = Field(default=1_000, ge=1)
+    # As deep as ranks are read (MAX_RANK); a longer list is a list_id that never changes.
     list_rows: int = Field(default=1_000_000, ge=1)
+    # Names are repeated in every row of the results, and people have to read them.
     name_length: int = Field(default=1_000, ge=1)
+    # Room for limits.rows of 100 bytes each; a packed one may unfold a thousandfold.
     text_bytes: int = Field(default=100_000_000_000, ge=1)
 
 
@@ -63,6 +77,7 @@ class Threshold(Part):
 
     min: float | None = None
     max: float | None = None
+    # Everywhere: what is unfair is so in every slice; what small ones lack is evidence.
     attributes: tuple[str, ...] | None = None
     slices: tuple[str, ...] | None = None
 
@@ -100,13 +115,21 @@ class Evidence(Part):
     for the defaults.
     """
 
+    # On the threshold itself, one side of it is passed by chance on 2.5% of the nights.
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    # From seed to seed the ends wobble by 2% of the interval's width.
     resamples: int = Field(default=1000, ge=0, le=10_000)
+    # A p-value near 5% is then right to half a percentage point, and none is below 1/2001.
     noise_draws: int = Field(default=2000, ge=0, le=1_000_000)
+    # Any number does, as long as nobody changes it until the result pleases.
     seed: int = Field(default=1, ge=0, lt=2**63)
+    # By the number alone, a fair ranker would breach on most days with few requests.
     decide_by: Literal["interval", "point"] = "interval"
+    # From here on intervals hold what they promise; below, one odd query is a large part of all.
     min_queries: int = Field(default=30, ge=0)
+    # A mean position of fewer rows is an anecdote, and rows of one list are not independent.
     min_appearances: int = Field(default=100, ge=0)
+    # Metrics that divide by relevance rest on relevant rows alone.
     min_relevant: int = Field(default=30, ge=0)
 
     @model_validator(mode="after")
@@ -130,12 +153,19 @@ class Gate(Part):
     reasons for the defaults.
     """
 
+    # Four of each weekday, over which a median does not notice a bad one.
     window: int = Field(default=28, ge=1, le=1000)
+    # A week: with less, a weekend looks like a failure.
     least: int = Field(default=7, ge=1)
+    # Room for weekends and holidays, none for less than half a delivery.
     volume: float | None = Field(default=0.5, gt=0, lt=1)
+    # 20 rows instead of 15 are another page, and exposure depends on the length of lists.
     list_length: float | None = Field(default=0.25, gt=0)
+    # Room for a day's demand, none for another item table.
     group_mix: float | None = Field(default=0.15, gt=0, lt=1)
+    # 5 points more are usually an item table that is late.
     unknown_share: float | None = Field(default=0.05, gt=0, lt=1)
+    # 10 points less are usually a source of labels that is missing.
     labels: float | None = Field(default=0.1, gt=0, lt=1)
 
 
@@ -148,13 +178,21 @@ class Trends(Part):
     reasons for the defaults.
     """
 
+    # Eight weeks: enough for every weekday, and short enough for a product that changes.
     window: int = Field(default=56, ge=8, le=400)
+    # Two weeks: the standard error of the spread is a fifth of it, and grows quickly below.
     least: int = Field(default=14, ge=4)
+    # Each weekday's mean costs a degree of freedom: with fewer weeks, more than it gives.
     weekday_weeks: int = Field(default=4, ge=2)
+    # For a shift of one standard error, nothing from 0.1 to 0.25 is much quicker or slower.
     smoothing: float = Field(default=0.2, ge=0.001, le=1)
+    # Half of the shift that matters is the best slack (Page 1954): one standard error.
     drift: float = Field(default=0.5, gt=0)
+    # It holds whatever the dependence, and scores of the same rows do depend on each other.
     discoveries: Literal["BY", "BH", "none"] = "BY"
+    # At most one in twenty of what is news, on average, is none.
     level: float = Field(default=0.05, gt=0, lt=1)
+    # Aggregations of a metric move together: one of each says it, and the others are more tests.
     scores: Annotated[tuple[str, ...] | None, BeforeValidator(as_list)] = None
 
     @model_validator(mode="after")
@@ -167,10 +205,12 @@ class Trends(Part):
 class Notify(Part):
     """Who hears of a new alert: a program, a web address, or by default nobody."""
 
+    # Off: a program or an address that nobody named must not learn of anything.
     command: Annotated[tuple[str, ...], BeforeValidator(_program), Field(min_length=1)] | None = (
         None
     )
     webhook: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    # Ample for a web hook, and the run waits no longer for one that hangs.
     timeout_seconds: float = Field(default=10.0, gt=0, le=600)
 
 
@@ -181,23 +221,32 @@ class Privacy(Part):
     environment that holds the key.  ``min_cell``: cells with fewer queries are not published.
     """
 
+    # None: ids are what people look up, and a hash asks for a key that somebody has to keep.
     hash_ids: Annotated[
         tuple[Literal["list_id", "item_id", "query_id"], ...], BeforeValidator(as_list)
     ] = ()
     key: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "EVENRANK_KEY"
+    # Off: how few are too few depends on the data and on who reads the copy.
     min_cell: int = Field(default=0, ge=0)
+    # Kept: without its rows a batch cannot be measured again, and removing them has no way back.
     keep_rows_days: int | None = Field(default=None, ge=1)
+    # Messages end up in logs that more people read than the store.
     show_values: bool = False
 
 
 class Schedule(Part):
     """When the nightly run starts, and which days are batches."""
 
+    # Fixed, so that the same settings mean the same days whenever they are read.
     start: date = date(2026, 1, 1)
+    # An audit goes on until somebody ends it.
     end: date | None = None
+    # Late enough for the logs of the day to be there, early enough for the morning.
     hour: int = Field(default=3, ge=0, le=23)
     minute: int = Field(default=0, ge=0, le=59)
+    # No day of it has 23 or 25 hours.
     timezone: str = "UTC"
+    # Three hours after the run starts by default: time for it, and for a second attempt.
     deadline_hours: int = Field(default=6, ge=1, le=8760)
 
     @field_validator("start", "end")

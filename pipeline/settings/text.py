@@ -97,16 +97,16 @@ def read_text(file: Path, missing: str = "") -> dict[Any, Any]:
     except UnicodeDecodeError:
         raise SettingsError(f"{file}: cannot be read as UTF-8 text") from None
     try:
-        said = yaml.load(text, _Loader)  # a SafeLoader
+        document = yaml.load(text, _Loader)  # a SafeLoader
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or getattr(error, "reason", None)
         raise SettingsError(f"{file}{where}: {cut(problem or 'not valid YAML')}") from None
-    if said is None:
+    if document is None:
         return {}
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise SettingsError(
-            f"{file}: settings are 'name: value' lines, not a {type(said).__name__}"
+            f"{file}: settings are 'name: value' lines, not a {type(document).__name__}"
         )
-    return said
+    return document

@@ -141,21 +141,21 @@ def mend(path: Path) -> bool:
     return True
 
 
-def _put_back(path: Path, first: bytes, kept: bytes) -> None:
+def _put_back(path: Path, first: bytes, kept_bytes: bytes) -> None:
     """Write what was kept to where it was, unless it is cut or the checkpoint came to its end."""
     try:
-        said = json.loads(first)
+        header = json.loads(first)
     except ValueError:
         return
-    if hashlib.sha256(kept).hexdigest() != said["sha256"]:
+    if hashlib.sha256(kept_bytes).hexdigest() != header["sha256"]:
         return
     with path.open("r+b") as database:
-        if database.read(_HEADERS) != kept[:_HEADERS]:
+        if database.read(_HEADERS) != kept_bytes[:_HEADERS]:
             return
         begin = 0
-        for at, length in said["places"]:
+        for at, length in header["places"]:
             database.seek(at)
-            database.write(kept[begin : begin + length])
+            database.write(kept_bytes[begin : begin + length])
             begin += length
         database.flush()
         os.fsync(database.fileno())

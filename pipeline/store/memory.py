@@ -58,13 +58,13 @@ def shared(settings: Settings, jobs: int) -> Settings:
     if jobs == 1:
         return settings
     with duckdb.connect() as connection:
-        part = limit_memory(connection, settings) // jobs
+        memory = limit_memory(connection, settings) // jobs
         threads = int(connection.execute("SELECT current_setting('threads')").fetchall()[0][0])
-    each = {
-        "memory_limit": f"{part // 2**10}KiB",
+    share_of_each = {
+        "memory_limit": f"{memory // 2**10}KiB",
         "threads": max((settings.threads or threads) // jobs, 1),
     }
-    return settings.model_copy(update=each)
+    return settings.model_copy(update=share_of_each)
 
 
 @contextmanager

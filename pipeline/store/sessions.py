@@ -41,14 +41,15 @@ def working(settings: Settings, folders: Iterable[Path]) -> Iterator[duckdb.Duck
         with within_memory(connection, spill_of(settings)):
             yield connection
     except duckdb.Error as error:
-        said = first_line(error)
-        if _DAMAGED.search(said):
+        message = first_line(error)
+        if _DAMAGED.search(message):
             raise StoreDamaged(
-                f"{store_of(settings).root}: {said}; `evenrank verify` says which file"
+                f"{store_of(settings).root}: {message}; `evenrank verify` says which file"
             ) from error
-        if isinstance(error, duckdb.FatalException) or _FAILED.search(said):
+        if isinstance(error, duckdb.FatalException) or _FAILED.search(message):
+            cause = _UNHELPFUL.sub(": ", message).rstrip("!.")
             raise AuditError(
-                f"{store_of(settings).root}: {_UNHELPFUL.sub(': ', said).rstrip('!.')}. Nothing is "
+                f"{store_of(settings).root}: {cause}. Nothing is "
                 "half done: see that the disk has room and works, then run the same command again"
             ) from None
         raise
@@ -129,7 +130,7 @@ def attach(
     statement = f"ATTACH {literal(str(path))} AS {quoted(name)} ({', '.join(options)})"
     deadline = time.monotonic() + patience
     pause = 0.05
-    told = False
+    holder_logged = False
     while True:
         try:
             mend(path)
@@ -148,19 +149,19 @@ def attach(
                     f"{path} is in use by {who}; waited {patience:.0f} s. "
                     "Try again, or raise busy_seconds in the settings."
                 ) from None
-            if not told:
+            if not holder_logged:
                 _LOG.info("waiting for %s, in use by %s", path.name, who)
-                told = True
+                holder_logged = True
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 1.6, 2.0)
 
 
 def _why(error: duckdb.Error) -> str:
     """Why a database cannot be opened, for whoever has to do something about it."""
-    said = first_line(error)
-    if "version number" not in said:
-        return said
+    message = first_line(error)
+    if "version number" not in message:
+        return message
     return (
-        f"a newer DuckDB wrote it ({said.removeprefix('IO Error: ')}); this is DuckDB "
+        f"a newer DuckDB wrote it ({message.removeprefix('IO Error: ')}); this is DuckDB "
         f"{duckdb.__version__}: install the one that wrote it, or put back a backup"
     )

@@ -19,11 +19,12 @@ from pipeline.synthetic.files import numbered, plant_faults
 from pipeline.synthetic.queries import Floats, Integers
 
 CHUNK_ROWS = 131_072
-"""Candidates that are held in memory at a time, as far as one list has fewer."""
+"""Candidates that are held in memory at a time, as far as one list has fewer: 1 MB an array."""
 PART_ROWS = 5_000_000
-"""Rows in a file, at most, as far as one list has fewer."""
+"""Rows in a file, at most, as far as one list has fewer, so that a large day can be read by several
+readers."""
 _MOST_LISTS = 10**8
-"""List numbers are padded for so many a day."""
+"""List numbers are padded for so many a day: more than anybody generates, in eight digits."""
 
 
 class BiasedDay:

@@ -22,6 +22,7 @@ from pipeline.synthetic.queries import Floats, Integers, asked_between, queries_
 GRADES = 100
 """Graded relevance is a whole number of hundredths."""
 _NOISES = 1 << 16
+"""Noises that pairs of query and item draw from: half a MB, and few pairs of a list share one."""
 _STANDARD = NormalDist()
 
 

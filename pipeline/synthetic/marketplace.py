@@ -33,7 +33,8 @@ from pipeline.synthetic.files import (
 from pipeline.synthetic.queries import Floats, Integers, asked_between, queries_for
 
 SHORTEST, LONGEST = 8, 30
-"""Items in a list; every length in between is equally likely."""
+"""Items in a list, about a page of a small and of a large screen; every length between is as
+likely."""
 CHUNK_LISTS = 8192
 """Lists held in memory at a time, about 150,000 rows: one row group of the file."""
 PART_LISTS = 250_000
@@ -48,6 +49,8 @@ DEMOTED_GENDER, HARD_MARKET, HARD_DEVICE = "F", "de", "mobile"
 HARD_DEMOTION, MILD_DEMOTION = 0.90, 0.25
 """What the unfair ranker takes off a score; merits spread by about 0.25 around 0.5."""
 RANKER_NOISE = 0.20
+"""About the spread of merits: a better item usually wins, and the same query seldom gets the same
+list."""
 
 LOG_SCHEMA = pyarrow.schema(
     {
@@ -64,7 +67,10 @@ LOG_SCHEMA = pyarrow.schema(
 ITEM_SCHEMA = pyarrow.schema(dict.fromkeys(("item_id", "gender", "region"), pyarrow.string()))
 
 _CANDIDATES = 60
+"""Items that a query chooses from: twice the longest list, so that what is shown is a choice."""
 _DAYS_FOR_INCIDENTS = 8
+"""Days from which on there are incidents: with fewer, hardly a quiet day is left
+to compare them with."""
 
 Flags = npt.NDArray[np.bool_]
 

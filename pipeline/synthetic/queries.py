@@ -10,6 +10,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _FEWEST = 500
+"""Queries however few the items are: a small demo still has as many as intervals need."""
 _POPULARITY = 0.7
 """Exponent of the queries' popularity: the k-th is asked in proportion to k^-0.7.  A steeper one
 lets the few items of the first query decide how a small group does on every day."""

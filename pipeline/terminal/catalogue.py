@@ -118,11 +118,15 @@ def chosen(names: Sequence[str]) -> list[Metric]:
 
     LabelError names what is nearest to a name that is none.
     """
-    known = {metric.name: metric for metric in METRICS}
-    found: list[Metric] = []
+    metric_by_name = {metric.name: metric for metric in METRICS}
+    chosen_metrics: list[Metric] = []
     for name in names:
-        found += [known[name]] if name in known else [m.metric for m in parse_measures(name)]
-    return list(dict.fromkeys(found)) or list(METRICS)
+        chosen_metrics += (
+            [metric_by_name[name]]
+            if name in metric_by_name
+            else [m.metric for m in parse_measures(name)]
+        )
+    return list(dict.fromkeys(chosen_metrics)) or list(METRICS)
 
 
 def print_overview(out: Console) -> None:

@@ -19,8 +19,8 @@ from pipeline.terminal.series import print_watched
 if TYPE_CHECKING:
     from pipeline.runs.outcome import Outcome
 
-_SHOWN = 12
-_GATED_NAMED = 4
+_SHOWN = 12  # lines of a table: what follows it stays on the same screen
+_GATED_NAMED = 4  # names of gated batches that fit into a line or two
 _UNTOLD = {
     "undefined": "with a threshold, but without a value",
     "insufficient": "with a threshold, but with too little evidence for a verdict",
@@ -47,12 +47,12 @@ def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = ""
     said = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items() if n)
     out.print(f"\n[bold]{counted(len(outcomes), 'batch')}[/]: {said or 'nothing to do'}")
     keys = [outcome.batch for outcome in outcomes]
-    found, judged = breaches(settings, keys), verdicts(settings, keys)
-    if found:
+    breached, judged = breaches(settings, keys), verdicts(settings, keys)
+    if breached:
         out.print()
-        print_scores(out, found[:_SHOWN], "Beyond their thresholds")
-        if len(found) > _SHOWN:
-            out.print(f"  and {len(found) - _SHOWN:,} more")
+        print_scores(out, breached[:_SHOWN], "Beyond their thresholds")
+        if len(breached) > _SHOWN:
+            out.print(f"  and {len(breached) - _SHOWN:,} more")
     elif judged.get("ok"):
         out.print("No score is beyond its threshold.")
     elif settings.thresholds:
@@ -80,7 +80,7 @@ def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = ""
             out.print(f"{name:<12}{printable(_short(path))}")
     if command:
         out.print("\nNext")
-        for line in _next(settings, found, command):
+        for line in _next(settings, breached, command):
             out.print(f"  {printable(line)}")
 
 

@@ -9,36 +9,36 @@ from metrics import parse_measure
 from pipeline.runs.in_memory import OF_INTERVALS, OF_NOISE, Quick
 
 
-def as_document(found: Quick) -> dict[str, Any]:
+def as_document(scored: Quick) -> dict[str, Any]:
     """The scores as one JSON document; the slice is said only where slices were asked for."""
     values: dict[tuple[Any, ...], dict[str, float | None]] = {}
-    for row in found.groups:
+    for row in scored.groups:
         key = (row["slice"], row["slice_value"], row["attribute"], row["metric"])
         values.setdefault(key, {})[row["group_value"]] = row["value"]
     scores = []
-    for row in found.scores:
+    for row in scored.scores:
         bound = parse_measure(row["metric"])
         key = (row["slice"], row["slice_value"], row["attribute"], row["metric"])
-        part = {"slice": row["slice"], "slice_value": row["slice_value"]}
-        sure = {name: row[name] for name in OF_INTERVALS[:2] + OF_NOISE}
+        slice_fields = {"slice": row["slice"], "slice_value": row["slice_value"]}
+        evidence_fields = {name: row[name] for name in OF_INTERVALS[:2] + OF_NOISE}
         scores.append(
             {
                 "metric": bound.metric.name,
                 "parameters": dict(bound.shown),
-                **(part if found.settings.slices else {}),
+                **(slice_fields if scored.settings.slices else {}),
                 "attribute": row["attribute"],
                 "aggregation": row["aggregation"],
                 "value": row["value"],
                 "reason": row["reason"],
-                **(sure if found.settings.evidence.resamples else {}),
+                **(evidence_fields if scored.settings.evidence.resamples else {}),
                 "worst_group": row["worst_group"],
                 "best_group": row["best_group"],
                 "groups": values.get(key, {}),
             }
         )
     return {
-        "lists": found.ingested.lists,
-        "rows": found.ingested.rows_accepted,
-        "rejected": found.ingested.rows_rejected,
+        "lists": scored.ingested.lists,
+        "rows": scored.ingested.rows_accepted,
+        "rejected": scored.ingested.rows_rejected,
         "scores": scores,
     }

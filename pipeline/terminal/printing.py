@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipeline.runs.outcome import Outcome
 
 WIDTH = 80
+"""Columns that a terminal has by default, and that logs and mails keep unbroken."""
 
 
 def console(*, quiet: bool = False, stderr: bool = False) -> Console:

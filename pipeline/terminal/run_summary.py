@@ -22,11 +22,16 @@ if TYPE_CHECKING:
     from pipeline.runs.outcome import Outcome
 
 SUMMARY_VERSION = 1
+"""Goes up when a key of the summary changes its meaning or goes."""
 _BEGIN = f'{{"summary_version": {SUMMARY_VERSION}'
 _WORST = 5
+"""Scores of a batch that a summary names: the history has all of them."""
 _MOST_BYTES = 1200
-"""Bytes of what is said of one batch; scores that do not fit are left out, the least bad first."""
+"""Bytes of what is said of one batch; scores that do not fit are left out, the least bad first.
+
+Schedulers pass summaries on, and have limits of their own."""
 _LONGEST = 200
+"""Characters of a message, so that one long text does not take the place of the scores."""
 
 
 def clear_summary(path: Path) -> None:
@@ -81,17 +86,17 @@ def summary_of(
     """
     store = store_of(settings) if settings else None
     outcomes = sorted(outcomes, key=lambda outcome: outcome.batch)
-    seen: dict[str, dict[str, Any]] = {}
+    assessed: dict[str, dict[str, Any]] = {}
     if settings and outcomes:
         try:
-            seen = _seen(settings, [outcome.batch for outcome in outcomes])
+            assessed = _seen(settings, [outcome.batch for outcome in outcomes])
         except AuditError as fault:
             error = error or str(fault)
     return {
         "summary_version": SUMMARY_VERSION,
         "exit_code": exit_code,
         "error": None if error is None else cut(error, 2 * _LONGEST),
-        "batches": [_batch(outcome, seen.get(outcome.batch, {})) for outcome in outcomes],
+        "batches": [_batch(outcome, assessed.get(outcome.batch, {})) for outcome in outcomes],
         **_paths(store),
     }
 
@@ -103,41 +108,41 @@ def _paths(store: Store | None) -> dict[str, str | None]:
     return {name: str(path) if path and path.exists() else None for name, path in files.items()}
 
 
-def _batch(outcome: "Outcome", seen: Mapping[str, Any]) -> dict[str, Any]:
-    found = {
+def _batch(outcome: "Outcome", assessed: Mapping[str, Any]) -> dict[str, Any]:
+    summary = {
         "batch": outcome.batch,
         "status": outcome.status,
         "revision": outcome.revision,
         "lists": outcome.lists,
         "rows_read": outcome.rows_read,
         "rows_rejected": outcome.rows_rejected,
-        "breaches": seen.get("breaches", outcome.breaches),
-        "insufficient": seen.get("insufficient", 0),
-        "shifts": seen.get("shifts", 0),
-        "gated": seen.get("gated", outcome.gated),
+        "breaches": assessed.get("breaches", outcome.breaches),
+        "insufficient": assessed.get("insufficient", 0),
+        "shifts": assessed.get("shifts", 0),
+        "gated": assessed.get("gated", outcome.gated),
         "result_hash": outcome.result_hash,
         "message": cut(outcome.message.split("\n")[0], _LONGEST) or None,
-        "worst": list(seen.get("worst", ())),
+        "worst": list(assessed.get("worst", ())),
     }
-    while found["worst"] and len(json.dumps(found, ensure_ascii=False).encode()) > _MOST_BYTES:
-        found["worst"].pop()
-    return found
+    while summary["worst"] and len(json.dumps(summary, ensure_ascii=False).encode()) > _MOST_BYTES:
+        summary["worst"].pop()
+    return summary
 
 
 def _seen(settings: Settings, batches: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What the history says of batches since they were assessed."""
-    known, told = manifest(settings), breaches(settings, batches)
-    few, moved = insufficient_and_shifts(settings, batches) if known else ({}, {})
+    manifest_rows, breached = manifest(settings), breaches(settings, batches)
+    insufficient, shifts = insufficient_and_shifts(settings, batches) if manifest_rows else ({}, {})
     return {
         batch: {
-            "breaches": known[batch].breaches,
-            "insufficient": few.get(batch, 0),
-            "shifts": moved.get(batch, 0),
-            "gated": known[batch].gated,
-            "worst": worst([row for row in told if row["batch"] == batch], settings),
+            "breaches": manifest_rows[batch].breaches,
+            "insufficient": insufficient.get(batch, 0),
+            "shifts": shifts.get(batch, 0),
+            "gated": manifest_rows[batch].gated,
+            "worst": worst([row for row in breached if row["batch"] == batch], settings),
         }
         for batch in batches
-        if batch in known
+        if batch in manifest_rows
     }
 
 

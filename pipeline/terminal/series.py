@@ -22,6 +22,7 @@ from pipeline.terminal.printing import fold, printable
 WIDEST = 31
 """Columns of a chart: a month of days."""
 _SHOWN = 12
+"""Series, a line or two each: they fit on one screen."""
 _RELEASE = "|"
 
 
@@ -31,13 +32,13 @@ def print_watched(out: Console, settings: Settings, batches: Sequence[str]) -> N
     Some of these may have no scores: gaps.  Nothing where fewer than two are left since the first
     that has any: one column is no chart.
     """
-    kept, found = watched(settings, batches)
-    if len(kept) < 2 or not found:
+    charted_batches, followed = watched(settings, batches)
+    if len(charted_batches) < 2 or not followed:
         return
     out.print()
-    print_courses(out, settings, kept, found[:_SHOWN])
-    if len(found) > _SHOWN:
-        out.print(f"  and {len(found) - _SHOWN:,} more; `evenrank history --trend` lists them")
+    print_courses(out, settings, charted_batches, followed[:_SHOWN])
+    if len(followed) > _SHOWN:
+        out.print(f"  and {len(followed) - _SHOWN:,} more; `evenrank history --trend` lists them")
 
 
 def print_trends(
@@ -48,12 +49,12 @@ def print_trends(
     With a ``status``, of those scores that have it on the last of their batches.
     """
     batches = batches_of(settings, rows)
-    found = [each for each in courses(rows, batches) if status in (None, each.last["status"])]
-    if not found:
+    shown = [each for each in courses(rows, batches) if status in (None, each.last["status"])]
+    if not shown:
         raise NoData(f"no score is {status} at last")
-    print_courses(out, settings, batches, found[:most])
-    if len(found) > most:
-        out.print(f"and {len(found) - most:,} more: narrow it")
+    print_courses(out, settings, batches, shown[:most])
+    if len(shown) > most:
+        out.print(f"and {len(shown) - most:,} more: narrow it")
 
 
 def print_course(out: Console, settings: Settings, rows: Sequence[Row]) -> None:
@@ -66,9 +67,9 @@ def print_course(out: Console, settings: Settings, rows: Sequence[Row]) -> None:
 
 
 def print_courses(
-    out: Console, settings: Settings, batches: Sequence[str], found: Sequence[Course]
+    out: Console, settings: Settings, batches: Sequence[str], scores: Sequence[Course]
 ) -> None:
-    """Print a chart for each of ``found``, which are scores on ``batches``, at least one of each.
+    """Print a chart for each of ``scores`` over ``batches``; there is at least one of either.
 
     A chart reaches from the lowest to the highest of its values and its threshold.  Where batches
     are more than its columns, a column stands for several and shows the worst of them.
@@ -76,16 +77,16 @@ def print_courses(
     glyphs, signs = glyphs_for(out.encoding), signs_for(out.encoding)
     spans = list(columns(len(batches), WIDEST))
     released = {row["batch"] for row in markers(settings)}
-    marks = [_marks(course, batches, spans, released, signs) for course in found]
-    parts = [part_text(course.last) for course in found]
+    marks = [_marks(course, batches, spans, released, signs) for course in scores]
+    parts = [part_text(course.last) for course in scores]
     alike = len(set(parts)) == 1
-    by = [course.attribute or "-" for course in found]
+    by = [course.attribute or "-" for course in scores]
     cells = {
         "by": by if alike else [f"{part}\n{name}" for part, name in zip(parts, by, strict=True)],
-        "score": [course.label for course in found],
-        "trend": [" " * len(spans) for _ in found],
-        "last": [_last(course, settings) for course in found],
-        "status": [_status(course, batches, signs) for course in found],
+        "score": [course.label for course in scores],
+        "trend": [" " * len(spans) for _ in scores],
+        "last": [_last(course, settings) for course in scores],
+        "status": [_status(course, batches, signs) for course in scores],
     }
     title = "Slices" if not alike else "Whole batches" if parts[0] == WHOLE else f"Slice {parts[0]}"
     out.print(printable(f"{title}, {_range(batches)}"), style="bold")
@@ -93,13 +94,13 @@ def print_courses(
     table = Table(box=None, pad_edge=False)
     for name in cells:
         table.add_column(name, overflow="fold", no_wrap=name in ("trend", "last", "status"))
-    for at, course in enumerate(found):
+    for at, course in enumerate(scores):
         shown: dict[str, Text | str] = {name: printable(cells[name][at]) for name in cells}
         shown["trend"] = _chart(course, settings, spans, marks[at], glyphs, signs)
         shown["status"] = styled(course.last["status"], cells["status"][at])
         table.add_row(*shown.values())
     out.print(table)
-    drawn = "".join(marks) + (glyphs.gap if any(None in each.values for each in found) else "")
+    drawn = "".join(marks) + (glyphs.gap if any(None in each.values for each in scores) else "")
     if legend := _legend(drawn, len(batches), spans, glyphs, signs):
         out.print(legend, style="dim")
 

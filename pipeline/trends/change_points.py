@@ -55,13 +55,16 @@ def change_points(
         return []
     from ruptures import KernelCPD
 
-    known = values[at]
+    usable_values = values[at]
     # The kernel squares values, so the level would cost digits.
-    scaled = (known - np.median(known)) / noise
-    cost = 3.0 * np.log(len(known)) if penalty is None else penalty
+    scaled = (usable_values - np.median(usable_values)) / noise
+    cost = 3.0 * np.log(len(usable_values)) if penalty is None else penalty
     ends = KernelCPD(kernel="linear", min_size=least).fit(scaled[:, None]).predict(pen=cost)
     edges = [0, *ends]
-    means = [float(np.cumsum(known[low:high])[-1] / (high - low)) for low, high in pairwise(edges)]
+    means = [
+        float(np.cumsum(usable_values[low:high])[-1] / (high - low))
+        for low, high in pairwise(edges)
+    ]
     return [
         ChangePoint(int(at[edge]), before, after)
         for edge, before, after in zip(ends, means, means[1:], strict=False)

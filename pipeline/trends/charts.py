@@ -54,22 +54,22 @@ def charts(
     rows = len(residual) if tested is None else min(tested, len(residual))
     first, shape = len(residual) - rows, (rows, residual.shape[1])
     padding = ((window - 1, 0), (0, 0))
-    known = ~np.isnan(residual)
-    serving = np.pad(eligible & known, padding)
-    filled = np.pad(np.where(known, residual, 0.0), padding)
+    has_residual = ~np.isnan(residual)
+    serving = np.pad(eligible & has_residual, padding)
+    filled = np.pad(np.where(has_residual, residual, 0.0), padding)
     ewma, variance, cusum = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     since = np.full(shape, -1)
-    kept = 1.0 - smoothing
+    weight_of_past = 1.0 - smoothing
     for lag in range(window - 1, -1, -1):
         lagged = slice(first + window - 1 - lag, first + window - 1 - lag + rows)
-        enters = serving[lagged] if lag else known[first:]
+        enters = serving[lagged] if lag else has_residual[first:]
         z = filled[lagged]
         row = np.arange(first - lag, first - lag + rows)[:, None]
         since = np.where(enters & (cusum == 0), row, since)
-        ewma = np.where(enters, kept * ewma + smoothing * z, ewma)
-        variance = np.where(enters, kept**2 * variance + smoothing**2, variance)
+        ewma = np.where(enters, weight_of_past * ewma + smoothing * z, ewma)
+        variance = np.where(enters, weight_of_past**2 * variance + smoothing**2, variance)
         cusum = np.where(enters, np.maximum(0.0, cusum + z - drift), cusum)
-    tested_known = known[first:]
+    tested_known = has_residual[first:]
     since = np.where(cusum > 0, since, np.arange(first, first + rows)[:, None])
     return Charts(
         ewma=np.where(tested_known, ewma / np.sqrt(np.where(tested_known, variance, 1.0)), np.nan),

@@ -71,16 +71,16 @@ def discover(
     on which nothing moved, each family has news with probability at most ``level``.
     Source: Benjamini & Yekutieli 2001; for trees, Yekutieli 2008.
     """
-    found = np.zeros(p.shape, dtype=np.bool_)
+    discovered = np.zeros(p.shape, dtype=np.bool_)
     covered = np.zeros(p.shape, dtype=np.bool_)
     p_adjusted = np.full(p.shape, np.nan)
     family_size = np.zeros(p.shape, dtype=np.int64)
     known = ~np.isnan(p)
     for family in (is_whole, ~is_whole):
-        covered |= family & ~is_whole & (parent >= 0) & found[parent]
+        covered |= family & ~is_whole & (parent >= 0) & discovered[parent]
         within = family & known
         p_adjusted[within] = adjusted(np.where(covered, 1.0, p)[within], method)
-        found |= within & (p_adjusted <= level)
+        discovered |= within & (p_adjusted <= level)
         family_size[within & ~covered] = within.sum()
     p_adjusted[covered] = np.nan
-    return Discoveries(p_adjusted, family_size, found, covered)
+    return Discoveries(p_adjusted, family_size, discovered, covered)

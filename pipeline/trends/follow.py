@@ -60,18 +60,18 @@ def follow(
     """
     start = max(0, len(values) - 2 * settings.window)
     days = None if weekdays is None else weekdays[start:]
-    found = _followed(values[start:], eligible[start:], days, unfair, settings, tested=1)
+    followed = _followed(values[start:], eligible[start:], days, unfair, settings, tested=1)
     return Followed(
-        center=found.center[-1],
-        spread=found.spread[-1],
-        baseline=found.baseline[-1],
-        weekday=found.weekday[-1],
-        residual=found.residual[-1],
-        ewma=found.ewma[-1],
-        cusum=found.cusum[-1],
-        p_value=found.p_value[-1],
-        chart=found.chart[-1],
-        since=np.where(found.since[-1] < 0, -1, found.since[-1] + start),
+        center=followed.center[-1],
+        spread=followed.spread[-1],
+        baseline=followed.baseline[-1],
+        weekday=followed.weekday[-1],
+        residual=followed.residual[-1],
+        ewma=followed.ewma[-1],
+        cusum=followed.cusum[-1],
+        p_value=followed.p_value[-1],
+        chart=followed.chart[-1],
+        since=np.where(followed.since[-1] < 0, -1, followed.since[-1] + start),
     )
 
 
@@ -100,7 +100,7 @@ def _followed(
     tested: int,
 ) -> Followed:
     """The last ``tested`` rows against those before them."""
-    found = standardised(
+    against_baseline = standardised(
         values,
         eligible,
         weekdays,
@@ -109,7 +109,7 @@ def _followed(
         weeks=settings.weekday_weeks,
         tested=tested + settings.window - 1,
     )
-    residual = unfair * found.residual
+    residual = unfair * against_baseline.residual
     state = charts(
         residual,
         eligible[len(values) - len(residual) :],
@@ -120,22 +120,22 @@ def _followed(
     )
     newest = slice(len(residual) - tested, None)
     p = p_values(residual[newest], state.ewma, state.cusum, settings.drift)
-    known = ~np.isnan(residual[newest])
-    most = np.argmin(np.where(known, p, 0.0), axis=0)
+    has_residual = ~np.isnan(residual[newest])
+    most = np.argmin(np.where(has_residual, p, 0.0), axis=0)
     row = np.arange(len(values) - tested, len(values))[:, None]
     # A batch that is far out by itself says nothing of those before it.
     since = np.where(
         most == CHARTS.index("shewhart"), row, state.since + len(values) - len(residual)
     )
     return Followed(
-        center=found.center[newest],
-        spread=found.spread[newest],
-        baseline=found.baseline[newest],
-        weekday=found.weekday[newest],
+        center=against_baseline.center[newest],
+        spread=against_baseline.spread[newest],
+        baseline=against_baseline.baseline[newest],
+        weekday=against_baseline.weekday[newest],
         residual=residual[newest],
         ewma=state.ewma,
         cusum=state.cusum,
         p_value=np.minimum(1.0, len(CHARTS) * np.min(p, axis=0)),
-        chart=np.where(known, np.array(CHARTS)[most], ""),
-        since=np.where(known, since, -1),
+        chart=np.where(has_residual, np.array(CHARTS)[most], ""),
+        since=np.where(has_residual, since, -1),
     )

@@ -71,18 +71,18 @@ def tested(today: Facts, before: Sequence[Facts], limits: Gate) -> tuple[Gated, 
     baseline = before[-limits.window :]
     if len(baseline) < limits.least:
         return ()
-    found: list[Gated] = []
+    tested_gates: list[Gated] = []
     if limits.volume is not None:
-        found += _furthest(_volumes(today, baseline, limits.volume))
+        tested_gates += _furthest(_volumes(today, baseline, limits.volume))
     if limits.list_length is not None:
-        found += _list_lengths(today, baseline, limits.list_length)
+        tested_gates += _list_lengths(today, baseline, limits.list_length)
     if limits.group_mix is not None:
-        found += _group_mixes(today, baseline, limits.group_mix)
+        tested_gates += _group_mixes(today, baseline, limits.group_mix)
     if limits.unknown_share is not None:
-        found += _unknown_shares(today, baseline, limits.unknown_share)
+        tested_gates += _unknown_shares(today, baseline, limits.unknown_share)
     if limits.labels is not None:
-        found += _furthest(_labels(today, baseline, limits.labels))
-    return tuple(found)
+        tested_gates += _furthest(_labels(today, baseline, limits.labels))
+    return tuple(tested_gates)
 
 
 def _gated(
@@ -113,12 +113,12 @@ def _volumes(today: Facts, baseline: Sequence[Facts], limit: float) -> Iterator[
         if usual > 0:
             more = value > usual
             distance = 1.0 - (usual / value if more else value / usual)
-            said = (
+            comparison = (
                 f"{value / usual:.2g} times as many, the limit is {1 / (1 - limit):.2g} times"
                 if more
                 else f"{distance:.1%} fewer, the limit is {limit:.0%}"
             )
-            text = f"{value:,} {name}, usually {usual:,.0f}: {said}"
+            text = f"{value:,} {name}, usually {usual:,.0f}: {comparison}"
             yield _gated("volume", None, value, usual, distance, limit, text)
 
 
@@ -138,19 +138,25 @@ def _list_lengths(today: Facts, baseline: Sequence[Facts], limit: float) -> Iter
 def _group_mixes(today: Facts, baseline: Sequence[Facts], limit: float) -> Iterator[Gated]:
     for attribute in sorted(today.groups):
         shares = _shares(today.groups[attribute])
-        past = [known for facts in baseline if (known := _shares(facts.groups.get(attribute, {})))]
-        names = sorted({*shares, *(name for known in past for name in known)})
+        past = [
+            past_shares
+            for facts in baseline
+            if (past_shares := _shares(facts.groups.get(attribute, {})))
+        ]
+        names = sorted({*shares, *(name for past_shares in past for name in past_shares)})
         if not (shares and past):
             continue
-        middle = {name: median(known.get(name, 0.0) for known in past) for name in names}
-        whole = sum(middle.values())
-        if whole == 0:
+        middle = {
+            name: median(past_shares.get(name, 0.0) for past_shares in past) for name in names
+        }
+        total = sum(middle.values())
+        if total == 0:
             continue
-        moved = {name: shares.get(name, 0.0) - middle[name] / whole for name in names}
-        distance = sum(abs(share) for share in moved.values()) / 2.0
+        share_changes = {name: shares.get(name, 0.0) - middle[name] / total for name in names}
+        distance = sum(abs(share) for share in share_changes.values()) / 2.0
         # Rounded, so that of two groups that moved as far the first in name order is told.
-        most = max(names, key=lambda name: round(abs(moved[name]), 12))
-        value, usual = shares.get(most, 0.0), middle[most] / whole
+        most = max(names, key=lambda name: round(abs(share_changes[name]), 12))
+        value, usual = shares.get(most, 0.0), middle[most] / total
         text = (
             f"{attribute}: {distance:.1%} of rows changed group, the limit is {limit:.0%}; "
             f"most of all {most}, {value:.1%} of rows, usually {usual:.1%}"

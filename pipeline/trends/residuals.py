@@ -26,7 +26,7 @@ FLOOR_SHARE = 1e-9
 """Smallest standard deviation, alone and as a share of the mean: a score that never moves must not
 alarm when another summation order moves its last bits."""
 
-_WEEK = 7
+_WEEK = 7  # days
 _NO_DATE = 7
 """The bin beside the seven weekdays: of batches whose key is no date."""
 
@@ -96,15 +96,15 @@ def standardised(
     (array([2.]), array([1.15470054]))
     """
     rows = len(values) if tested is None else min(tested, len(values))
-    said = _expected(values, eligible, weekdays, window, least, weeks, rows)
+    expected = _expected(values, eligible, weekdays, window, least, weeks, rows)
     newest = values[len(values) - rows :]
     return Residuals(
-        center=said.center,
-        spread=said.spread,
-        freedom=said.freedom,
-        baseline=said.baseline,
-        weekday=said.weekday,
-        residual=_normal((newest - said.center) / said.spread, said.freedom),
+        center=expected.center,
+        spread=expected.spread,
+        freedom=expected.freedom,
+        baseline=expected.baseline,
+        weekday=expected.weekday,
+        residual=_normal((newest - expected.center) / expected.spread, expected.freedom),
     )
 
 
@@ -136,7 +136,7 @@ def _expected(
     filled = np.pad(np.where(serves, values, 0.0), padding)
     day = np.zeros(len(values), dtype=np.int64) if weekdays is None else weekdays % (_NO_DATE + 1)
     bin_of = np.pad(day, (window, 0))
-    own = day[first:]
+    tested_day = day[first:]
     row = np.arange(rows)
     # Oldest first: the row ``lag`` batches before each tested one.
     earlier = [
@@ -154,25 +154,25 @@ def _expected(
     if weekdays is None:
         weekday = np.zeros((rows, series), dtype=np.bool_)
     else:
-        weekday = (counts[:_WEEK] >= weeks).all(axis=0) & (own != _NO_DATE)[:, None]
+        weekday = (counts[:_WEEK] >= weeks).all(axis=0) & (tested_day != _NO_DATE)[:, None]
     means = np.where(weekday, sums / np.maximum(counts, 1), overall)
 
     squares = np.zeros((rows, series))
     for lagged in earlier:
         squares += serving[lagged] * (filled[lagged] - means[bin_of[lagged], row]) ** 2
     freedom = baseline - np.where(weekday, (counts > 0).sum(axis=0), 1)
-    center = means[own, row]
-    known = (baseline >= least) & (freedom >= 1)
+    center = means[tested_day, row]
+    has_baseline = (baseline >= least) & (freedom >= 1)
     deviation = np.sqrt(squares / np.maximum(freedom, 1))
     deviation = np.maximum(deviation, np.maximum(FLOOR, FLOOR_SHARE * np.abs(center)))
-    behind = np.where(weekday, counts[own, row], baseline)
+    behind = np.where(weekday, counts[tested_day, row], baseline)
     spread = deviation * np.sqrt(1.0 + 1.0 / np.maximum(behind, 1))
     return Expectation(
-        center=np.where(known, center, np.nan),
-        spread=np.where(known, spread, np.nan),
+        center=np.where(has_baseline, center, np.nan),
+        spread=np.where(has_baseline, spread, np.nan),
         freedom=freedom,
         baseline=baseline,
-        weekday=weekday & known,
+        weekday=weekday & has_baseline,
     )
 
 

@@ -14,7 +14,9 @@ from scipy.special import log_ndtr, ndtr
 Floats = NDArray[np.float64]
 
 _NODES_PER_UNIT = 6
-"""Nodes for each standard deviation of a step; the kernel is a normal density of that width."""
+"""Nodes for each standard deviation of a step; the kernel is a normal density of that width.
+
+More of them cost time with their square, for digits that nobody reads."""
 
 _DEPTH = 20.0
 """Where the CUSUM's law is taken for an exponential; what starts at 0 is forgotten long before."""

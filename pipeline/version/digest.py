@@ -40,31 +40,31 @@ def forms(
     where something of the project is named that is not there.
     """
     source = Source(root)
-    found: dict[Definition, Form] = {}
+    form_of: dict[Definition, Form] = {}
     todo = []
     for start in starts:
         module, _, name = start.rpartition(".")
         todo += source.resolved(Imported(module, name))[0]
     while todo:
-        one = todo.pop()
-        if one not in found:
-            found[one] = _Writer(source, one, left_out).form()
-            todo += found[one].gaps
-            if "" in source.module(one.module).definitions:
-                todo.append(Definition(one.module, ""))
-    return found
+        definition = todo.pop()
+        if definition not in form_of:
+            form_of[definition] = _Writer(source, definition, left_out).form()
+            todo += form_of[definition].gaps
+            if "" in source.module(definition.module).definitions:
+                todo.append(Definition(definition.module, ""))
+    return form_of
 
 
-def digest(found: Mapping[Definition, Form]) -> str:
+def digest(reached: Mapping[Definition, Form]) -> str:
     """The digest of a set of definitions, in hexadecimal digits."""
-    digests = dict.fromkeys(found, "")
+    digests = dict.fromkeys(reached, "")
     kinds = 0
     # First of the words alone, then of what fills their gaps too, and so on until no more
     # definitions can be told apart: they may name each other in circles.
     while kinds < (kinds := len(set(digests.values()))):
         digests = {
             one: _sha256([*form.words, *(digests[gap] for gap in form.gaps)])
-            for one, form in found.items()
+            for one, form in reached.items()
         }
     return _sha256(sorted(set(digests.values())))
 
@@ -110,16 +110,16 @@ class _Writer:
         return Form(self.words, [gap for at in sorted(self.gaps) for gap in self.gaps[at]])
 
     def _refer(self, at: int, found: Iterable[Definition], rest: tuple[str, ...]) -> None:
-        said = []
-        for one in found:
-            if one == self.one:
-                said.append("itself")
-            elif one.name in self.left_out:
-                said.append(one.name)
+        words = []
+        for definition in found:
+            if definition == self.one:
+                words.append("itself")
+            elif definition.name in self.left_out:
+                words.append(definition.name)
             else:
-                said.append(_GAP)
-                self.gaps.setdefault(at, []).append(one)
-        self.words[at] = ".".join((*said, *rest))
+                words.append(_GAP)
+                self.gaps.setdefault(at, []).append(definition)
+        self.words[at] = ".".join((*words, *rest))
 
     # What a name means is known when its block ends, with all that the block binds.
 

@@ -27,7 +27,9 @@ from pipeline.store.paths import store_of
 from pipeline.store.sessions import attach, first_line, working
 
 MOST_QUERIES = 2000
-"""Queries that are cells of their own, those with most lists; others share 256 cells."""
+"""Queries that are cells of their own, those with most lists; others share 256 cells.
+
+More cells name more queries, and take more memory and time for each score."""
 
 _LISTS = "SELECT query_id, count(DISTINCT list_id) AS lists FROM {}.ranking_log GROUP BY query_id"
 
@@ -50,12 +52,12 @@ class Stored:
         return self.counts.counts(part, attribute, expected=measure.expects, settings=settings)
 
 
-def stored(settings: Settings, batch: str, known: Manifest) -> Stored:
+def stored(settings: Settings, batch: str, manifest_rows: Manifest) -> Stored:
     """The counts of a batch, from its own file, or from the history where that is gone.
 
     NoData where the store has none; AuditError where they were made under other settings.
     """
-    row = known.get(batch)
+    row = manifest_rows.get(batch)
     path = store_of(settings).batch(batch)
     if row is None or not row.revision:
         raise NoData(f"{batch}: nothing is stored of this batch; run it first")
@@ -167,14 +169,14 @@ def _cells_of(
             "JOIN cells USING (query_id) GROUP BY cell"
         ).fetchall()
     )
-    found = connection.sql(
+    histogram = connection.sql(
         f"SELECT *, relevance_sum::DOUBLE / {float(UNIT)!r} AS relevance, "
         f"click_sum::DOUBLE / {float(UNIT)!r} AS click FROM "
         f"(SELECT cell, {group} AS group_value, rank, {histogram_sums(settings)} "
         f"FROM {database}.ranking_log JOIN cells USING (query_id) GROUP BY ALL) "
         "ORDER BY cell, group_value, rank"
     ).to_arrow_table()
-    names = found["cell"].to_numpy()
+    names = histogram["cell"].to_numpy()
     starts = run_starts(names)
     ends = np.append(starts[1:], len(names))
     code = {name: at for at, name in enumerate(whole.groups)}
@@ -182,7 +184,7 @@ def _cells_of(
         str(names[start]): replace(
             whole,
             lists=lists[names[start]],
-            ranks=_histogram(found.slice(start, end - start), code),
+            ranks=_histogram(histogram.slice(start, end - start), code),
             pairs=None,
             prefixes=None,
             items=None,

@@ -94,7 +94,7 @@ def changes_alone(
     counts; where neither is, 0.
     """
     low, high = at_start(start), at_end(end)
-    found = np.zeros((len(steps), len(low)))
+    changes = np.zeros((len(steps), len(low)))
     for at, step in enumerate(steps):
         if len(step.at) == 0:
             continue
@@ -104,8 +104,8 @@ def changes_alone(
         gains = np.stack([at_start(first) - low, high - at_end(last)])
         defined = ~np.isnan(gains)
         sums = np.where(defined, gains, 0.0).sum(axis=0)
-        found[at] = sums / np.maximum(defined.sum(axis=0), 1)
-    return found
+        changes[at] = sums / np.maximum(defined.sum(axis=0), 1)
+    return changes
 
 
 def shared_out(alone: FloatArray, difference: FloatArray, moved: BoolArray) -> FloatArray:

@@ -113,58 +113,64 @@ class Layout:
 
     def row(self, counts: Counts) -> Row:
         """``counts`` as a row."""
-        whole = np.zeros(self.size)
+        state = np.zeros(self.size)
         _, known, histogram, pairs, prefixes, sums, _ = self._starts
         code = {name: at for at, name in enumerate(self.groups)}
-        whole[0] = counts.lists
-        whole[known:histogram] = [counts.known_rows.get(name, 0) for name in self.known]
+        state[0] = counts.lists
+        state[known:histogram] = [counts.known_rows.get(name, 0) for name in self.known]
         depth = int(self.rank.max(initial=0)) + 1
         place = np.searchsorted(
             self.group * depth + self.rank, _codes(counts, code) * depth + counts.ranks.rank
         )
-        _put(whole[histogram:pairs], _HISTOGRAM, counts.ranks, place)
+        _put(state[histogram:pairs], _HISTOGRAM, counts.ranks, place)
         groups = np.array([code[name] for name in counts.groups], dtype=np.int64)
         if counts.pairs is not None:
-            _put(whole[pairs:prefixes], _PAIRS, counts.pairs, groups)
+            _put(state[pairs:prefixes], _PAIRS, counts.pairs, groups)
         if counts.prefixes is not None:
-            _put(whole[prefixes:sums], _PREFIXES, counts.prefixes, groups)
-        where = groups if self.measure.metric.per_group else np.zeros(1, dtype=np.int64)
-        tables = whole[sums:].reshape(len(self.sums), len(_SUMS) * self.width)
+            _put(state[prefixes:sums], _PREFIXES, counts.prefixes, groups)
+        measured_groups = groups if self.measure.metric.per_group else np.zeros(1, dtype=np.int64)
+        tables = state[sums:].reshape(len(self.sums), len(_SUMS) * self.width)
         for table, key in zip(tables, self.sums, strict=True):
-            _put(table, _SUMS, counts.list_sums[key], where)
-        at = np.flatnonzero(whole)
-        return Row(at, whole[at])
+            _put(table, _SUMS, counts.list_sums[key], measured_groups)
+        at = np.flatnonzero(state)
+        return Row(at, state[at])
 
     def counts(self, state: FloatArray, like: Counts) -> Counts:
         """The counts that a row stands for, shape (size,); what is no count is as in ``like``.
 
         Its groups are those with rows, and those that the measure expects.
         """
-        _, known, histogram, pairs, prefixes, sums = (state[a:b] for a, b in pairwise(self._starts))
+        _, known_rows, histogram, pairs, prefixes, sums = (
+            state[a:b] for a, b in pairwise(self._starts)
+        )
         columns = histogram.reshape(len(_HISTOGRAM), -1)
         rows = np.bincount(self.group, weights=columns[0], minlength=len(self.groups))
         expected = _expected(self.measure, like)
-        kept = np.array(
+        groups_kept = np.array(
             [n > 0 or name in expected for n, name in zip(rows, self.groups, strict=True)],
             dtype=np.bool_,
         )
-        here = kept[self.group]
-        place = np.cumsum(kept) - 1
-        taken = kept if self.measure.metric.per_group else np.ones(1, dtype=np.bool_)
-        tables = sums.reshape(len(self.sums), len(_SUMS), self.width)[:, :, taken]
+        rows_kept = groups_kept[self.group]
+        place = np.cumsum(groups_kept) - 1
+        measured_groups = (
+            groups_kept if self.measure.metric.per_group else np.ones(1, dtype=np.bool_)
+        )
+        tables = sums.reshape(len(self.sums), len(_SUMS), self.width)[:, :, measured_groups]
         # Nothing that is computed from counts asks them to be whole numbers.
-        parts = cast(Any, columns[:, here])
-        two = cast(Any, pairs.reshape(len(_PAIRS), -1)[:, kept])
-        three = prefixes.reshape(len(_PREFIXES), -1)[:, kept]
+        histogram_columns = cast(Any, columns[:, rows_kept])
+        pair_columns = cast(Any, pairs.reshape(len(_PAIRS), -1)[:, groups_kept])
+        prefix_columns = prefixes.reshape(len(_PREFIXES), -1)[:, groups_kept]
         return replace(
             like,
             lists=cast(int, float(state[0])),
-            groups=tuple(name for name, yes in zip(self.groups, kept, strict=True) if yes),
-            ranks=RankHistogram(place[self.group[here]], self.rank[here], *parts),
-            pairs=PairCounts(*two) if like.pairs is not None else None,
-            prefixes=PrefixCounts(*three) if like.prefixes is not None else None,
+            groups=tuple(name for name, yes in zip(self.groups, groups_kept, strict=True) if yes),
+            ranks=RankHistogram(
+                place[self.group[rows_kept]], self.rank[rows_kept], *histogram_columns
+            ),
+            pairs=PairCounts(*pair_columns) if like.pairs is not None else None,
+            prefixes=PrefixCounts(*prefix_columns) if like.prefixes is not None else None,
             items=None,
-            known_rows=dict(zip(self.known, known.tolist(), strict=True)),
+            known_rows=dict(zip(self.known, known_rows.tolist(), strict=True)),
             list_sums={
                 key: ListSums(*cast(Any, table))
                 for key, table in zip(self.sums, tables, strict=True)
@@ -207,14 +213,14 @@ class Point:
 
 def point(name: ScoreName, counts: Counts, *, top_is_good: bool = True) -> Point:
     """What ``name`` is on ``counts``."""
-    found = evaluate(name.measure, counts, top_is_good=top_is_good)
+    evaluated = evaluate(name.measure, counts, top_is_good=top_is_good)
     # A measure that was narrowed to one aggregation has no other.
-    own = next(each for each in found.scores if each.name.aggregation == name.aggregation)
+    own = next(each for each in evaluated.scores if each.name.aggregation == name.aggregation)
     groups: dict[str, float] = {}
     reasons: dict[str, str] = {}
-    if found.values is not None:
-        groups = dict(zip(found.groups, found.values.values.tolist(), strict=True))
-        stated = zip(found.groups, found.values.reasons, strict=True)
+    if evaluated.values is not None:
+        groups = dict(zip(evaluated.groups, evaluated.values.values.tolist(), strict=True))
+        stated = zip(evaluated.groups, evaluated.values.reasons, strict=True)
         reasons = {group: reason.value for group, reason in stated if reason is not None}
     value = nan if own.value is None else own.value
     return Point(value, own.reason, own.worst_group, groups, reasons)

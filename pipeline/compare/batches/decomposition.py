@@ -139,12 +139,12 @@ class _Split:
 
     def _batch(self, treated: int, mixed: int) -> list[Row | None]:
         """The cells of the batch with the treatment of one and the mix of the other."""
-        found: list[Row | None] = []
+        rows: list[Row | None] = []
         for cell, pair in enumerate(self.rows):
             factor = self._factor(cell, treated, mixed)
             row = pair[treated] if pair[treated] is not None else pair[mixed]
-            found.append(row.times(float(factor)) if row is not None and factor else None)
-        return found
+            rows.append(row.times(float(factor)) if row is not None and factor else None)
+        return rows
 
     def _sum(self, rows: Sequence[Row | None]) -> FloatArray:
         state = np.zeros(self.layout.size)
@@ -164,11 +164,14 @@ class _Split:
         self, corners: Mapping[tuple[int, int], FloatArray], real: Sequence[Point]
     ) -> None:
         for side in (0, 1):
-            told, made = real[side].numbers(self.groups), corners[side, side]
-            if not np.allclose(told, made, rtol=_AGREEMENT, atol=_AGREEMENT, equal_nan=True):
+            whole_batch, from_cells = real[side].numbers(self.groups), corners[side, side]
+            if not np.allclose(
+                whole_batch, from_cells, rtol=_AGREEMENT, atol=_AGREEMENT, equal_nan=True
+            ):
                 raise AuditError(
-                    f"{self.name.label}: the cells of a batch score {made[0]:g} together, the "
-                    f"whole batch {told[0]:g}. This is a fault of the program: please report it."
+                    f"{self.name.label}: the cells of a batch score {from_cells[0]:g} together, "
+                    f"the whole batch {whole_batch[0]:g}. "
+                    "This is a fault of the program: please report it."
                 )
 
     # -- parts of cells
@@ -217,7 +220,7 @@ class _Split:
         def value(counts: Counts | None) -> float | None:
             return None if counts is None else _known(self._point(counts).value)
 
-        found = [
+        parts = [
             Part(
                 key,
                 self.lists[at][0],
@@ -235,7 +238,7 @@ class _Split:
             )
             for at, key in enumerate(self.cells)
         ]
-        return sorted(found, key=lambda each: (-abs(each.mix) - abs(each.treatment), each.cell))
+        return sorted(parts, key=lambda each: (-abs(each.mix) - abs(each.treatment), each.cell))
 
     def _change(self, real: Sequence[Point], mix: FloatArray, at: int) -> Change:
         """The score, or the group at ``at - 1``, before and after."""

@@ -41,18 +41,22 @@ def explain(
     name = _named(score)
     chosen = _attribute(settings, name, attribute)
     ways = _ways(settings, by)
-    known = manifest(settings)
-    first = _before(known, check_batch_key(batch)) if against is None else check_batch_key(against)
+    manifest_rows = manifest(settings)
+    first = (
+        _before(manifest_rows, check_batch_key(batch))
+        if against is None
+        else check_batch_key(against)
+    )
     if first == batch:
         raise SettingsError(f"--against {batch}: a batch is not compared with itself")
-    sides = (stored(settings, first, known), stored(settings, batch, known))
+    sides = (stored(settings, first, manifest_rows), stored(settings, batch, manifest_rows))
     a, b = (each.whole(settings, name.measure, chosen) for each in sides)
     good = settings.top_of_list == "good"
     points = [point(name, each, top_is_good=good) for each in (a, b)]
     undefined = [
-        f"{side.batch}: {found.reason}"
-        for side, found in zip(sides, points, strict=True)
-        if found.reason is not None
+        f"{side.batch}: {side_point.reason}"
+        for side, side_point in zip(sides, points, strict=True)
+        if side_point.reason is not None
     ]
     if undefined:
         of = f" of {chosen}" if name.measure.metric.grouped else ""
@@ -62,10 +66,10 @@ def explain(
     for way in ways:
         try:
             check_way(name.measure, way)
-            found = _split(settings, name, chosen, way, sides, (a, b))
-            if found.score.reason is not None:
-                raise NoData(found.score.reason)
-            splits[way] = found
+            way_split = _split(settings, name, chosen, way, sides, (a, b))
+            if way_split.score.reason is not None:
+                raise NoData(way_split.score.reason)
+            splits[way] = way_split
         except (SettingsError, NoData) as error:
             refused[way] = str(error)
     if refused and (by or not splits):

@@ -12,9 +12,11 @@ from pipeline.compare.batches.contributions import Change, Part, Split
 from pipeline.formatting.numbers import counted, number
 
 _MOSTLY = 2
-"""How many times the other one of the two must be to be named alone."""
+"""How many times the other one of the two must be to be named alone.
+
+Below that a reader should look at both; it is a matter of words, and no number depends on it."""
 _FINEST = 12
-"""Most decimals of a part that are shown."""
+"""Most decimals of a part that are shown: further down there is nothing but rounding."""
 
 
 @dataclass(frozen=True)

@@ -63,9 +63,9 @@ def compare(
         settings = load_settings(Path(config) if config else None)
     places = [_place(str(name), settings) for name in (a, b)]
     base = settings or _any_settings()
-    with _workspace(base, places) as (here, connection):
+    with _workspace(base, places) as (workspace, connection):
         sides = [
-            _read(connection, here, place, database)
+            _read(connection, workspace, place, database)
             for place, database in zip(places, ("a", "b"), strict=True)
         ]
         matching = match(connection)
@@ -75,22 +75,22 @@ def compare(
                 f"{sides[1].name} {matching.only_b:,}; lists are matched by query_id, or by "
                 "list_id where none is logged"
             )
-        return _compared(connection, here, sides, matching, measures)
+        return _compared(connection, workspace, sides, matching, measures)
 
 
 def _measures(metrics: Sequence[str], *, k: int | None, p: float | None) -> tuple[Measure, ...]:
     labels = [metrics] if isinstance(metrics, str) else list(metrics)
     try:
-        found = measures_for(labels or (COMPARISON.name,), k=k, p=p)
+        measures = measures_for(labels or (COMPARISON.name,), k=k, p=p)
     except ValueError as error:
         raise SettingsError(str(error)) from None
-    for each in found:
-        if each.metric.family != COMPARISON:
+    for measure in measures:
+        if measure.metric.family != COMPARISON:
             own = ", ".join(metric.name for metric in COMPARISON_METRICS)
-            raise SettingsError(f"{each.label} does not compare two rankings; there are {own}")
-        if each.given["reference"] != "logged":
-            raise SettingsError(f"{each.label}: the reference is B's order; leave reference out")
-    return found
+            raise SettingsError(f"{measure.label} does not compare two rankings; there are {own}")
+        if measure.given["reference"] != "logged":
+            raise SettingsError(f"{measure.label}: the reference is B's order; leave reference out")
+    return measures
 
 
 @dataclass(frozen=True)
@@ -191,13 +191,13 @@ def _ingested(
     attach_memory(connection, database)
     try:
         sources = open_sources(place.files, settings, connection)
-        found = ingest(connection, settings, sources, None, database)
+        ingested = ingest(connection, settings, sources, None, database)
     except NoData as error:
         raise NoData(f"{place.name}: {error}") from None
     except DataRefused as error:
         raise DataRefused(f"{place.name}: {error}") from None
-    notes = (*found.notes, *rule_lines(found.rules))
-    return Side(place.name, found.lists, found.rows_accepted, found.rows_rejected, notes)
+    notes = (*ingested.notes, *rule_lines(ingested.rules))
+    return Side(place.name, ingested.lists, ingested.rows_accepted, ingested.rows_rejected, notes)
 
 
 def _compared(
@@ -208,7 +208,7 @@ def _compared(
     measures: Sequence[Measure],
 ) -> Comparison:
     names = [name for measure in measures for name in measure.scores()]
-    parts: dict[str, list[FloatArray]] = {name.label: [] for name in names}
+    values_by_chunk: dict[str, list[FloatArray]] = {name.label: [] for name in names}
     shared: list[IntArray] = []
     query = (
         "SELECT list, a.rank AS rank, b.rank AS reference_rank, depth_b AS reference_length "
@@ -221,13 +221,13 @@ def _compared(
         for name in names:
             reading = name.aggregation.name if name.aggregation else None
             function = name.measure.list_functions[reading]
-            parts[name.label].append(function(chunk.lists, name.measure.given).value)
+            values_by_chunk[name.label].append(function(chunk.lists, name.measure.given).value)
     pairs = connection.sql(
         "SELECT query_id, items_a, items_b FROM pairs ORDER BY list"
     ).to_arrow_table()
     queries = pairs["query_id"].to_numpy()
     first = run_starts(queries)
-    values = {label: np.concatenate(found) for label, found in parts.items()}
+    values = {label: np.concatenate(found) for label, found in values_by_chunk.items()}
 
     def per_query(counts: IntArray) -> IntArray:
         found: IntArray = np.add.reduceat(counts, first)

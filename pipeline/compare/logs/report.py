@@ -16,7 +16,7 @@ from metrics.weights import FloatArray, IntArray
 from pipeline.compare.logs.pairing import Matching
 
 TOP_RANKS = 10
-"""Ranks whose share in rank-biased overlap is told."""
+"""Ranks whose share in rank-biased overlap is told: a first page of results."""
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,16 @@ CODES = {
 """A verdict as one letter of a series; '.' is no score."""
 NO_SCORE = "."
 CHANGES_SHOWN = 12
+"""The largest changes of a batch that the page has: a list that people read to its end."""
 CHANGES_BACK = 62
-"""Batches back for which the largest changes are kept, and how many of each."""
+"""Batches back for which it has them, two months: earlier ones would make the page larger."""
 SLICES_BACK = 31
-"""Batches back in which a slice must have been, to have a column."""
+"""Batches back in which a slice must have been, to have a column: a month of days."""
 DUE_SHOWN = 40
-"""Coming batches that the page knows, to say that one is missing when it is opened later."""
+"""Coming batches that the page knows, to say that one is missing when it is opened later: more than
+a month of nights."""
 ALERTS_SHOWN = 30
+"""Alerts on the page: who has more than that follows them elsewhere, and the page says so."""
 
 
 @dataclass
@@ -195,13 +198,13 @@ def _series(copy: Copy, extent: Extent, batches: Sequence[str], names: _Names) -
         whole=(_back(batches, extent.whole_main), _back(batches, extent.whole_other)),
         parts=(_back(batches, extent.slice_main), _back(batches, extent.slice_other)),
     )
-    found: dict[tuple[int, ...], _Series] = {}
+    series_by_key: dict[tuple[int, ...], _Series] = {}
     for row in rows:
         if not names.shows(row):
             continue
         key = (*names.place(row), names.score(row))
-        found.setdefault(key, _Series(names)).add(row)
-    return [[*key, each.told()] for key, each in found.items()]
+        series_by_key.setdefault(key, _Series(names)).add(row)
+    return [[*key, each.told()] for key, each in series_by_key.items()]
 
 
 class _Series:
@@ -219,7 +222,7 @@ class _Series:
         """Columns from its first batch to its last; None, or '.', where it has no row."""
         first, last = min(self.rows), max(self.rows)
         rows = [self.rows.get(number) for number in range(first, last + 1)]
-        told: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "from": first,
             "value": _column(rows, "value"),
             "status": "".join(CODES[row["status"]] if row else NO_SCORE for row in rows),
@@ -227,22 +230,22 @@ class _Series:
         for name in ("lower", "upper", "noise_limit"):
             column = _column(rows, name)
             if any(value is not None for value in column):
-                told[name] = column
+                columns[name] = column
         worst = [
             self.names.optional(self.names.group, row["worst_group"]) if row else -1 for row in rows
         ]
         if any(number >= 0 for number in worst):
-            told["worst"] = worst
+            columns["worst"] = worst
         why = {
             first + at: self.names.reason(said)
             for at, row in enumerate(rows)
             if row and (said := row["status_reason"] or row["reason"])
         }
         if why:
-            told["why"] = why
+            columns["why"] = why
         if limits := _steps(rows, first):
-            told["limits"] = limits
-        return told
+            columns["limits"] = limits
+        return columns
 
 
 def _column(rows: Iterable[Row | None], name: str) -> list[float | None]:
@@ -262,21 +265,21 @@ def _steps(rows: Iterable[Row | None], first: int) -> list[list[Any]]:
 
 
 def _groups(copy: Copy, extent: Extent, batches: Sequence[str], names: _Names) -> list[Any]:
-    found: dict[tuple[int, ...], dict[int, Row]] = {}
+    rows_by_series: dict[tuple[int, ...], dict[int, Row]] = {}
     for row in copy.groups(
         _back(batches, extent.whole_groups), _back(batches, extent.slice_groups)
     ):
         if names.shows(row):
             key = (*names.place(row), names.metric(row["metric"]), names.group(row["group_value"]))
-            found.setdefault(key, {})[names.at[row["batch"]]] = row
-    told = []
-    for key, by_batch in found.items():
+            rows_by_series.setdefault(key, {})[names.at[row["batch"]]] = row
+    series = []
+    for key, by_batch in rows_by_series.items():
         first = min(by_batch)
         rows = [by_batch.get(number) for number in range(first, max(by_batch) + 1)]
         columns = {name: _column(rows, name) for name in ("value", "lower", "upper")}
         columns["n"] = [row["n"] if row else None for row in rows]
-        told.append([*key, {"from": first, **columns}])
-    return told
+        series.append([*key, {"from": first, **columns}])
+    return series
 
 
 def _counts(copy: Copy, at: Mapping[str, int]) -> dict[str, list[int]]:
@@ -291,9 +294,9 @@ def _counts(copy: Copy, at: Mapping[str, int]) -> dict[str, list[int]]:
 
 def _lists(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The worst lists, each with its entries from the top."""
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    lists_by_place: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
-        told = found.setdefault(
+        worst_list = lists_by_place.setdefault(
             (row["attribute"], row["place"]),
             {
                 "batch": row["batch"],
@@ -306,10 +309,10 @@ def _lists(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 "entries": [],
             },
         )
-        told["entries"].append(
+        worst_list["entries"].append(
             [row["rank"], row["item_id"], row["group_value"], rounded(row["relevance"])]
         )
-    return list(found.values())
+    return list(lists_by_place.values())
 
 
 def _epoch(moment: Any) -> int:

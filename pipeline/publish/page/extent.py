@@ -47,17 +47,17 @@ class Extent:
             return size.batches if limit is None else min(limit, size.batches)
 
         slices = size.slices if self.slices is None else min(self.slices, size.slices)
-        whole = (
+        of_whole_batch = (
             back(self.whole_main) * size.main
             + back(self.whole_other) * size.other
             + back(self.whole_groups) * size.groups
         )
-        each = (
+        of_a_slice = (
             back(self.slice_main) * size.main
             + back(self.slice_other) * size.other
             + back(self.slice_groups) * size.groups
         )
-        return whole + slices * each
+        return of_whole_batch + slices * of_a_slice
 
 
 def _candidates() -> Iterator[Extent]:

@@ -31,8 +31,10 @@ from pipeline.store.files import replace_file
 from pipeline.store.paths import store_of
 
 STRIP = 31
-"""Batches in the strip below the headline, and back to which alerts that are over are told."""
+"""Batches in the strip below the headline, and back to which alerts that are over are told:
+a month of days."""
 ROWS_WITHOUT_SCRIPT = 120
+"""Rows of the table where no script runs to fold them: a few screens."""
 _HERE = Path(__file__).parent
 _SCRIPTS = (
     *("state", "words", "drawing", "heat", "trend", "groups", "changes", "calendar"),
@@ -68,35 +70,35 @@ def write_report(settings: Settings, out: Path | None = None) -> Path:
 
 def page(copy: Copy, settings: Settings) -> str:
     """The page of a copy as HTML."""
-    told = document(copy)
+    contents = document(copy)
     batches = {row["batch"]: row for row in copy.batches()}
-    said, verdict = headline(told.newest, batches.get(told.newest or ""))
-    about = told.data["about"]
+    title, verdict = headline(contents.newest, batches.get(contents.newest or ""))
+    about = contents.data["about"]
     published = datetime.fromisoformat(about["published_at"])
     style = (_HERE / "page.css").read_text(encoding="utf-8")
     script, vega = _script(), _closed(drawing().library)
-    since = told.data["batches"][-STRIP:][:1]
+    since = contents.data["batches"][-STRIP:][:1]
     alerts = copy.alerts(since[0] if since else "", ALERTS_SHOWN + 1)
     heat = _judged(copy)
     return _template().render(
         policy=_policy(style, vega, script),
-        title=f"Evenrank: {said}",
+        title=f"Evenrank: {title}",
         name=_name(settings),
         about=about,
         published=utc(published),
         epoch=int(published.timestamp() * 1000),
-        headline=said,
+        headline=title,
         look=LOOKS[verdict] if verdict else None,
-        newest=told.newest,
-        facts=_facts(copy, told, batches),
-        counts=_counts(batches.get(told.newest or "")),
-        strip=_strip(told),
+        newest=contents.newest,
+        facts=_facts(copy, contents, batches),
+        counts=_counts(batches.get(contents.newest or "")),
+        strip=_strip(contents),
         alerts=[_alert(row) for row in alerts[:ALERTS_SHOWN]],
         alerts_left=len(alerts) > ALERTS_SHOWN,
         heat=heat[:ROWS_WITHOUT_SCRIPT],
         heat_left=max(0, len(heat) - ROWS_WITHOUT_SCRIPT),
         sections=SECTIONS,
-        definitions=_definitions(told),
+        definitions=_definitions(contents),
         aggregations=AGGREGATIONS,
         looks=(*VERDICTS, *ABSENT),
         database=store_of(settings).dashboard.name,
@@ -108,7 +110,7 @@ def page(copy: Copy, settings: Settings) -> str:
                 for look in LOOKS.values()
             ]
         ),
-        packed=_packed(told),
+        packed=_packed(contents),
         library=Markup(vega),
         script=Markup(script),
     )
@@ -160,22 +162,22 @@ def _as_json(value: Any) -> Markup:
     return Markup(said.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def _packed(told: Document) -> str:
+def _packed(contents: Document) -> str:
     """The data, compressed: a fifth of its size, and no text of it is ever parsed as markup."""
-    whole = {
-        **told.data,
-        "newest": told.data["batches"].index(told.newest) if told.newest else None,
+    document_data = {
+        **contents.data,
+        "newest": contents.data["batches"].index(contents.newest) if contents.newest else None,
         "charts": drawing().charts,
         "colours": GROUPS,
         "extent": {
-            "cut": told.extent.points(told.size) < Extent().points(told.size),
-            "slices_left_out": told.size.slices + 1 - len(told.data["slices"]),
-            "heat_from": _heat_from(told),
+            "cut": contents.extent.points(contents.size) < Extent().points(contents.size),
+            "slices_left_out": contents.size.slices + 1 - len(contents.data["slices"]),
+            "heat_from": _heat_from(contents),
         },
     }
-    said = json.dumps(whole, separators=(",", ":"), allow_nan=False).encode()
+    text = json.dumps(document_data, separators=(",", ":"), allow_nan=False).encode()
     # Without a time in it, equal data gives equal bytes.
-    return b64encode(gzip.compress(said, compresslevel=6, mtime=0)).decode()
+    return b64encode(gzip.compress(text, compresslevel=6, mtime=0)).decode()
 
 
 def _heat_from(told: Document) -> int:
@@ -189,20 +191,20 @@ def _name(settings: Settings) -> str:
     return Path(settings.folder).resolve().name
 
 
-def _facts(copy: Copy, told: Document, batches: Any) -> list[str]:
-    days = told.data["batches"]
+def _facts(copy: Copy, contents: Document, batches: Any) -> list[str]:
+    days = contents.data["batches"]
     facts = []
-    if told.newest and (row := batches.get(told.newest)):
+    if contents.newest and (row := batches.get(contents.newest)):
         # Not told where it would tell of too few.
         told_of = ((row["lists"], "lists"), (row["rows_accepted"], "rows"))
         facts += [f"{count:,} {what}." for count, what in told_of if count is not None]
         if row["status"] != "done":
             facts.append(f"The last attempt at it: {LOOKS[row['status']].word}; these are older.")
-        if told.data["releases"]:
-            at, text = told.data["releases"][-1]
+        if contents.data["releases"]:
+            at, text = contents.data["releases"][-1]
             facts.append(f"Last release: {text} ({days[at]}).")
-    gaps = [day for day, scored in zip(days, told.data["scored"], strict=True) if not scored]
-    if gaps and told.newest:
+    gaps = [day for day, scored in zip(days, contents.data["scored"], strict=True) if not scored]
+    if gaps and contents.newest:
         shown = ", ".join(gaps[-3:])
         more = f" and {len(gaps) - 3:,} before" if len(gaps) > 3 else ""
         facts.append(f"Without scores: {shown}{more}.")
@@ -217,25 +219,25 @@ def _counts(batch: Row | None) -> list[tuple[Any, str]]:
     return [(look, f"{batch[look.name]:,}") for look in VERDICTS if batch[look.name]]
 
 
-def _strip(told: Document) -> list[dict[str, Any]]:
+def _strip(contents: Document) -> list[dict[str, Any]]:
     """The last batches, each by the gravest verdict of its scores."""
-    data = told.data
+    data = contents.data
     first = max(0, len(data["batches"]) - STRIP)
     strip = []
     for at in range(first, len(data["batches"])):
         counts = {look.name: data["counts"][look.name][at] for look in VERDICTS}
         if data["scored"][at]:
             name = next((name for name, n in counts.items() if n), "not_judged")
-            said = f"{counts[name]:,} {LOOKS[name].word}"
+            summary = f"{counts[name]:,} {LOOKS[name].word}"
         else:
             name = data["states"][at]
-            said = LOOKS[name].word
+            summary = LOOKS[name].word
         strip.append(
             {
                 "batch": data["batches"][at],
                 "look": LOOKS[name],
                 "absent": not data["scored"][at],
-                "said": said,
+                "said": summary,
             }
         )
     return strip
@@ -246,9 +248,9 @@ def _alert(row: Row) -> dict[str, Any]:
     where = [line for line in more if line.startswith(OTHERS[0])]
     opened, last = row["opened"], row["last_seen"]
     when = opened if opened == last else f"{opened} to {last}"
-    said = f"{when}: {row['kind']}, {row['state']}"
+    status = f"{when}: {row['kind']}, {row['state']}"
     if row["acknowledged_at"]:
-        said += f"; acknowledged by {row['acknowledged_by']}"
+        status += f"; acknowledged by {row['acknowledged_by']}"
     show = {"slice": row["slice"], "value": row["slice_value"], "batch": row["last_seen"]}
     show["attribute"] = row["attribute"] or ""
     if row["kind"] == "breach":
@@ -257,7 +259,7 @@ def _alert(row: Row) -> dict[str, Any]:
         "first": first,
         "where": " ".join(where),
         "more": [*(line for line in more if line not in where), f"Alert {row['alert']}."],
-        "said": f"{said}.",
+        "said": f"{status}.",
         "state": row["state"],
         "show": "" if row["kind"] == "gate" else urlencode(show),
     }
@@ -280,9 +282,9 @@ def _judged(copy: Copy) -> list[dict[str, Any]]:
     ]
 
 
-def _definitions(told: Document) -> list[dict[str, str]]:
+def _definitions(contents: Document) -> list[dict[str, str]]:
     """What the catalogue says of the metrics on the page."""
-    titles = {score["title"] for score in told.data["labels"]}
+    titles = {score["title"] for score in contents.data["labels"]}
     return [
         {
             "name": metric.name,

@@ -35,14 +35,14 @@ def about(label: str) -> About:
         name = parse_score(label)
     except ValueError:
         return About(label)
-    metric, found = name.measure.metric, name.range
+    metric, value_range = name.measure.metric, name.range
     return About(
         label,
         metric.title,
         metric.formula,
-        str(found),
-        low=found.low if isfinite(found.low) else None,
-        high=found.high if isfinite(found.high) else None,
+        str(value_range),
+        low=value_range.low if isfinite(value_range.low) else None,
+        high=value_range.high if isfinite(value_range.high) else None,
         fairest=name.fairest,
         alarm=name.alarm,
         family=metric.family.name,

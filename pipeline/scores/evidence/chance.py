@@ -26,11 +26,12 @@ from metrics.weights import FloatArray, IntArray, exposure_at
 from pipeline.scores.evidence.randomness import SHUFFLING, raw
 
 SHUFFLES = 32
-"""Random orders of each sampled list."""
+"""Random orders of each sampled list: what is needed of them is a variance, averaged over lists."""
 MOST_WORK = 20_000_000
-"""Terms of the exact mean of NDKL up to which it is computed."""
+"""Terms of the exact mean of NDKL up to which it is computed: beyond, it is given up rather than
+waited for."""
 _CHUNK = 1_000_000
-"""Numbers that are held at once, where there could be many."""
+"""Numbers that are held at once, where there could be many: 8 MB of them."""
 _FAR = 6.5
 """How far from its mean a group's count in a prefix is looked at, in square roots of its rows: it
 is further away in fewer than 1 of 10^36 orders (Hoeffding 1963)."""

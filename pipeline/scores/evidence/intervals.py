@@ -6,7 +6,8 @@ from scipy.special import ndtr, ndtri, stdtrit
 from metrics.weights import FloatArray
 
 LEAST_DEFINED = 0.95
-"""Share of resamples in which a score must exist for it to have an interval."""
+"""Share of resamples in which a score must exist for it to have an interval: with fewer,
+the ends would speak of those resamples only in which it happens to exist."""
 LEAST_QUERIES = 2.0
 """One query says nothing of others."""
 
