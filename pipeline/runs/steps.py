@@ -150,12 +150,20 @@ def _sweep(settings: Settings, batch: str) -> None:
     limit = datetime.now(UTC).timestamp() - _STALE_SECONDS
     store = store_of(settings)
     for path in (store.root / "staged").glob(f"{batch}.*"):
-        if path.stat().st_mtime < limit and not needed(store, path.name.split(".")[-2]):
+        if _is_older(path, limit) and not needed(store, path.name.split(".")[-2]):
             path.unlink(missing_ok=True)
     for begins in (SPILLED, former_name.SPILLED):
         for path in spill_of(settings).glob(f"{begins}*"):
-            if path.stat().st_mtime < limit:
+            if _is_older(path, limit):
                 rmtree(path, ignore_errors=True)
+
+
+def _is_older(path: Path, limit: float) -> bool:
+    """Whether a file was last written before ``limit``; one that is gone meanwhile was not."""
+    try:
+        return path.stat().st_mtime < limit
+    except FileNotFoundError:
+        return False
 
 
 def measure_batch(settings: Settings, batch: str, run_id: str) -> dict[str, int]:
