@@ -1,0 +1,249 @@
+"""A group that batches usually have, and that one has no row of: found, told, and never ok."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from histories import NIGHTS, Given, alerts_of, quiet, score, small_audit, write
+from stores import in_history
+
+from pipeline.history.opening import open_history
+from pipeline.integrity.checks import status_problems
+from pipeline.monitoring.alerts import alerts
+from pipeline.monitoring.assess import assess
+from pipeline.monitoring.findings import Findings, cover
+from pipeline.monitoring.followed_scores import Exclusions
+from pipeline.monitoring.gates import Releases
+from pipeline.monitoring.inputs import Presence
+from pipeline.monitoring.missing_groups import missing_findings, serving
+from pipeline.monitoring.subjects import Series, Subject
+from pipeline.settings.audit import Settings
+from pipeline.settings.sections import Trends
+
+DEFAULTS = Trends()
+NO_RELEASE = Releases(())
+USUAL = 40
+"""Queries of a group of which there is enough."""
+
+
+def missing(attribute: str, group: str) -> Subject:
+    return Subject.about("missing", Series("all", "all", attribute, group, None))
+
+
+X = missing("gender", "X")
+
+
+# -- the rule, on counts
+
+
+def presence(queries: Mapping[tuple[str, str], Sequence[int | None]]) -> Presence:
+    """Groups with as many queries, night by night; None where the attribute is not told."""
+    cells = np.array([*queries.values()], dtype=object).T
+    told = np.not_equal(cells, None)
+    counted = np.where(told, cells, 0).astype(np.int64)
+    batches = tuple(f"n{at:03}" for at in range(len(cells)))
+    return Presence(batches, tuple(queries), counted, 3 * counted, told)
+
+
+def found(
+    *queries: int | None, gated: Sequence[str] = (), excluded: Exclusions = (),
+    releases: Releases = NO_RELEASE, settings: Trends = DEFAULTS,
+) -> Findings:  # fmt: skip
+    """What is found of a group in the last of some nights."""
+    held = presence({("gender", "X"): queries})
+    into = Findings(held.batches[-1])
+    serves = serving(held, gated, excluded)
+    missing_findings(into, held, len(queries) - 1, serves, releases, settings)
+    return into
+
+
+def test_a_group_that_vanishes_is_missing() -> None:
+    into = found(*[USUAL] * 20, 0)
+    assert into.found == {X}
+    assert into.fine == set()
+    usual = into.missing[X]
+    said = (usual.last, usual.queries, usual.rows, usual.held, usual.baseline)
+    assert said == ("n019", USUAL, 3 * USUAL, 20, 20)
+
+
+def test_a_group_that_is_there_is_fine_however_small() -> None:
+    into = found(*[USUAL] * 20, 1)
+    assert (into.found, into.fine) == (set(), {X})
+
+
+def test_it_stays_missing_for_as_long_as_it_is_away() -> None:
+    for away in (1, 14, 15, 60, 98):
+        assert found(*[USUAL] * 80, *[0] * away).missing[X].last == "n079"
+    # Twice the window back, there is too little left to say that it is usual.
+    late = found(*[USUAL] * 80, *[0] * 100)
+    assert (late.found, late.fine) == (set(), set())
+    assert found(*[USUAL] * 80, *[0] * 113).fine == {X}
+
+
+@pytest.mark.parametrize(
+    ("before", "is_missing"),
+    [
+        ([USUAL] * 13, False),
+        ([USUAL] * 14, True),
+        # Of ten queries or more, and of fewer.
+        ([10] * 14, True),
+        ([9] * 28, False),
+        # Gone once, or small for a while, it is still usual; gone twice, it comes and goes.
+        ([*[USUAL] * 20, 0, *[USUAL] * 5], True),
+        ([*[USUAL] * 20, 0, 0, 0, *[USUAL] * 20], True),
+        ([*[USUAL] * 20, 0, *[USUAL] * 5, 0, *[USUAL] * 5], False),
+        ([*[USUAL] * 20, 20, 4, 1], True),
+        # Every Sunday, every weekend.
+        (([USUAL] * 6 + [0]) * 2, False),
+        (([USUAL] * 5 + [0, 0]) * 8, False),
+        # Small for a fifth of the nights, and for more.
+        ([*[USUAL] * 20, *[5] * 5], True),
+        ([*[USUAL] * 20, *[5] * 6], False),
+        # New, and never there.
+        ([*[0] * 3, *[USUAL] * 14], True),
+        ([*[0] * 40, *[USUAL] * 14], False),
+        ([0] * 28, False),
+    ],
+)
+def test_what_is_usual(before: list[int], is_missing: bool) -> None:
+    assert (X in found(*before, 0).found) == is_missing
+
+
+def test_batches_that_do_not_serve_say_nothing() -> None:
+    nights = [*[USUAL] * 16, 0, 0, USUAL, 0, USUAL, 0]
+    assert X not in found(*nights).found
+    assert X in found(*nights, gated=["n019"]).found
+    assert X in found(*nights, excluded=[("gender", "n019")]).found
+    assert X not in found(*nights, excluded=[("age", "n019"), (None, "n019")]).found
+    assert X not in found(*[USUAL] * 14, 0, gated=["n003"]).found
+    # Nor does one that did not know the attribute, and is one that does not know it any more.
+    assert X not in found(None, *[USUAL] * 13, 0).found
+    assert X in found(None, *[USUAL] * 14, 0).found
+    gone = found(*[USUAL] * 20, None)
+    assert (gone.found, gone.fine) == (set(), set())
+
+
+def test_what_somebody_marks_begins_anew() -> None:
+    nights = [*[USUAL] * 20, *[0] * 15]
+    assert X in found(*nights, releases=Releases(("n010", "n020"))).found
+    since = Releases(("n020",), ("n020",))
+    assert found(*nights[:-1], releases=since) == Findings("n033")
+    assert found(*nights, releases=since).fine == {X}
+
+
+def test_other_findings_of_the_attribute_are_not_fine() -> None:
+    held = presence({("gender", "X"): [*[USUAL] * 14, 0]})
+    parts = [("all", "all", "gender"), ("device", "tv", "gender"), ("all", "all", "age*gender"),
+             ("all", "all", "age"), ("all", "all", None)]  # fmt: skip
+    into = Findings("n014")
+    into.fine = {Subject.about("breach", Series(*part, "EXP", "MinMaxRatio")) for part in parts}
+    gate = Subject.about("gate", Series("all", "all", "gender", "group_mix", None))
+    into.fine.add(gate)
+    missing_findings(into, held, 14, serving(held, (), ()), NO_RELEASE, DEFAULTS)
+    assert {each.part.attribute for each in into.fine if each != gate} == {"age", None}
+    assert gate in into.fine
+
+
+def test_a_missing_group_tells_of_its_intersections() -> None:
+    pieces = [missing("gender*age", "X*old"), missing("gender*age", "F*old")]
+    old = [missing("age", "old")]
+    for whole, covered in (([X], pieces[:1]), (old, pieces), ([], [])):
+        into = Findings("1", {*whole, *pieces, missing("size", "X")})
+        into.missing = dict.fromkeys(into.found)  # type: ignore[arg-type]
+        cover(into)
+        assert into.covered == {*covered}
+
+
+def alarms(rates: np.ndarray[Any, Any], nights: int, seed: int) -> int:
+    """How many findings there are where queries of groups come by chance, at steady rates."""
+    counts = np.random.default_rng(seed).poisson(rates, (nights, len(rates)))
+    held = presence({("gender", str(at)): list(column) for at, column in enumerate(counts.T)})
+    serves = serving(held, (), ())
+    total = 0
+    for row in range(nights):
+        into = Findings(held.batches[row])
+        missing_findings(into, held, row, serves, NO_RELEASE, DEFAULTS)
+        total += len(into.found)
+    return total
+
+
+def test_small_groups_that_come_and_go_are_not_missing() -> None:
+    assert alarms(np.linspace(0.05, 30, 300), 120, seed=1) == 0
+
+
+# -- in a history
+
+GONE = 12
+BACK = 15
+SIZES = {"F": 480, "M": 440, "X": 80}
+LACKING = ("insufficient", "missing_group: X")
+
+
+def nights(sizes: Mapping[int, dict[str, int]], count: int = 18, **said: Any) -> Iterator[Given]:
+    """Nights with a judged score of gender in the whole batch and in a slice, and one of age."""
+    device = {"slice": "device", "slice_value": "tv", "rows": 500}
+    for at in range(count):
+        scores = [score(quiet(at)), score(quiet(at + 9), **device), score(0.9, attribute="age")]
+        scores.append(score(0.9, metric="ARP", status="not_judged"))
+        here = sizes.get(at, SIZES)
+        yield Given(NIGHTS[at], scores, sizes=here, rows=sum(here.values()), **said)
+
+
+WITHOUT = {"F": 520, "M": 480}
+AWAY = dict.fromkeys(range(GONE, BACK), WITHOUT)
+
+
+def history(folder: Path, sizes: Mapping[int, dict[str, int]], count: int = 18) -> Settings:
+    settings = small_audit(folder)
+    write(settings, list(nights(sizes, count)))
+    assess(settings)
+    return settings
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Eighteen nights: X is away on three of them."""
+    return history(tmp_path_factory.mktemp("nights"), AWAY)
+
+
+def statuses(settings: Settings, batch: str) -> dict[Any, tuple[str, str | None]]:
+    rows = in_history(settings, "FROM fairness_history WHERE batch = ?", [batch])
+    return {
+        (row["slice"], row["attribute"], row["metric"]): (row["status"], row["status_reason"])
+        for row in rows
+    }
+
+
+def missing_alerts(settings: Settings) -> list[Any]:
+    return [row[1:] for row in alerts_of(settings) if row[0] == "missing"]
+
+
+def test_one_alert_for_as_long_as_the_group_is_away(whole: Settings) -> None:
+    assert alerts_of(whole) == [("missing", NIGHTS[GONE], NIGHTS[BACK - 1], NIGHTS[BACK])]
+    (row,) = alerts(whole, batches=[NIGHTS[GONE + 1]])
+    assert (row["attribute"], row["metric"], row["batches"]) == ("gender", "X", 3)
+    assert row["text"].split("\n") == [
+        "Group X of gender is missing: no row in the whole batch, usually 80 rows in 13 queries.",
+        f"Last there in {NIGHTS[GONE - 1]}; enough of it in 8 of the 8 batches up to that one.",
+        "So no score of gender is ok: it would say nothing of X.",
+        "Look at what is delivered: the rows of X in the logs, and the values of gender in the "
+        "item table or the logs.",
+        "If there is no X from now on, mark a release with the first batch without it.",
+        f"Seen since {NIGHTS[GONE]}.",
+    ]
+
+
+def test_no_score_of_the_attribute_is_ok_meanwhile(whole: Settings) -> None:
+    fine = ("ok", None)
+    for at in range(18):
+        here = statuses(whole, NIGHTS[at])
+        of_gender = LACKING if at in AWAY else fine
+        assert here["all", "gender", "EXP"] == here["device", "gender", "EXP"] == of_gender
+        assert here["all", "age", "EXP"] == fine
+        assert here["all", "gender", "ARP"] == ("not_judged", None)
+    own = in_history(whole, "SELECT DISTINCT verdict, verdict_reason FROM fairness_history")
+    assert {tuple(row.values()) for row in own} == {fine, ("not_judged", None)}
+    with open_history(whole, read_only=True) as connection:
+        assert status_problems(connection) == []
