@@ -4,14 +4,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
-from histories import NIGHTS, Given, alerts_of, quiet, score, small_audit, write
+from histories import (
+    NIGHTS,
+    Given,
+    alerts_of,
+    assessments,
+    group,
+    quiet,
+    score,
+    small_audit,
+    write,
+)
 from stores import in_history
 
 from pipeline.history.opening import open_history
 from pipeline.integrity.checks import status_problems
-from pipeline.monitoring.alerts import alerts
+from pipeline.monitoring.alerts import act, alerts, mark
 from pipeline.monitoring.assess import assess
 from pipeline.monitoring.findings import Findings, cover
 from pipeline.monitoring.followed_scores import Exclusions
@@ -19,8 +30,10 @@ from pipeline.monitoring.gates import Releases
 from pipeline.monitoring.inputs import Presence
 from pipeline.monitoring.missing_groups import missing_findings, serving
 from pipeline.monitoring.subjects import Series, Subject
+from pipeline.publish.copy import publish
 from pipeline.settings.audit import Settings
 from pipeline.settings.sections import Trends
+from pipeline.store.paths import store_of
 
 DEFAULTS = Trends()
 NO_RELEASE = Releases(())
@@ -247,3 +260,108 @@ def test_no_score_of_the_attribute_is_ok_meanwhile(whole: Settings) -> None:
     assert {tuple(row.values()) for row in own} == {fine, ("not_judged", None)}
     with open_history(whole, read_only=True) as connection:
         assert status_problems(connection) == []
+
+
+def rewritten(settings: Settings, sizes: Mapping[int, dict[str, int]], *which: int) -> None:
+    """Give some nights other sizes of groups, and assess what that changes."""
+    every = list(nights(sizes))
+    write(settings, [every[at] for at in which])
+    assess(settings, [NIGHTS[at] for at in which])
+
+
+def test_a_past_batch_that_is_run_again_takes_the_finding_back(settings: Settings) -> None:
+    rewritten(settings, {}, GONE)
+    assert missing_alerts(settings) == [(NIGHTS[GONE + 1], NIGHTS[BACK - 1], NIGHTS[BACK])]
+    assert statuses(settings, NIGHTS[GONE])["all", "gender", "EXP"] == ("ok", None)
+    rewritten(settings, {}, *AWAY)
+    assert alerts_of(settings) == []
+    assert set(statuses(settings, NIGHTS[BACK - 1]).values()) == {
+        ("ok", None),
+        ("not_judged", None),
+    }
+
+
+def test_a_batch_that_a_gate_keeps_out_says_nothing_of_its_groups(settings: Settings) -> None:
+    few = {"F": 52, "M": 48}
+    rewritten(settings, {**AWAY, GONE: few, GONE + 2: few}, GONE, GONE + 2)
+    assert missing_alerts(settings) == [(NIGHTS[GONE + 1], NIGHTS[GONE + 1], NIGHTS[BACK])]
+    gated = statuses(settings, NIGHTS[GONE])["all", "gender", "EXP"]
+    assert gated == ("gated", "gate_volume")
+
+
+def test_a_breach_stays_a_breach_and_is_not_over(settings: Settings) -> None:
+    said = list(nights(AWAY))
+    device = {"slice": "device", "slice_value": "tv", "rows": 500}
+    for at in (GONE - 1, GONE):
+        said[at] = Given(NIGHTS[at], [score(0.5), score(0.9, **device)], sizes=said[at].sizes)
+    write(settings, said[GONE - 1 : GONE + 1])
+    assess(settings)
+    here = statuses(settings, NIGHTS[GONE])
+    assert here["all", "gender", "EXP"] == ("breach", None)
+    assert here["device", "gender", "EXP"] == LACKING
+    breaches = [row[1:] for row in alerts_of(settings) if row[0] == "breach"]
+    assert breaches == [(NIGHTS[GONE - 1], NIGHTS[GONE], NIGHTS[BACK])]
+
+
+def test_a_release_that_somebody_marks_ends_it(settings: Settings) -> None:
+    rewritten(settings, dict.fromkeys(range(GONE, 18), WITHOUT), 15, 16, 17)
+    assert missing_alerts(settings) == [(NIGHTS[GONE], NIGHTS[17], None)]
+    mark(settings, NIGHTS[GONE + 1], "no X any more")
+    assert missing_alerts(settings) == [(NIGHTS[GONE], NIGHTS[GONE], NIGHTS[17])]
+    assert statuses(settings, NIGHTS[GONE + 1])["all", "gender", "EXP"] == ("ok", None)
+
+
+def test_an_acknowledged_absence_is_not_usual(settings: Settings) -> None:
+    rewritten(settings, AWAY | {16: WITHOUT, 17: WITHOUT}, 16, 17)
+    assert [row[0] for row in missing_alerts(settings)] == [NIGHTS[GONE]]
+    (name,) = (row["alert"] for row in alerts(settings, every=True) if row["kind"] == "missing")
+    _, changed = act(settings, [name], "ack", who="eve")
+    assert [row[0] for row in missing_alerts(settings)] == [NIGHTS[GONE], NIGHTS[16]]
+    assert set(changed.later) >= {NIGHTS[16], NIGHTS[17]}
+    waiting = [row["opened"] for row in alerts(settings) if row["kind"] == "missing"]
+    assert waiting == [NIGHTS[16]]
+    act(settings, [name], "undo", who="eve")
+    assert [row[0] for row in missing_alerts(settings)] == [NIGHTS[GONE]]
+
+
+@pytest.mark.slow
+def test_night_by_night_is_all_at_once(whole: Settings, tmp_path: Path) -> None:
+    other = small_audit(tmp_path / "other")
+    for given in list(nights(AWAY)):
+        write(other, [given])
+        assert assess(other, [given.batch]).later == ()
+    assert assessments(other) == assessments(whole)
+
+
+@pytest.mark.slow
+def test_the_query_of_an_alert_shows_the_groups(settings: Settings) -> None:
+    every = list(nights(AWAY))
+    there = [group(name, 1.0) for name in ("F", "M", "X")]
+    write(settings, [
+        Given(each.batch, each.scores, there[: len(each.sizes or {})], sizes=each.sizes)
+        for each in every
+    ])  # fmt: skip
+    assess(settings)
+    publish(settings)
+    (row,) = alerts(settings, every=True)
+    with duckdb.connect(str(store_of(settings).dashboard), read_only=True) as connection:
+        told = {batch: (rows, groups) for batch, rows, groups in
+                connection.execute(row["query"]).fetchall()}  # fmt: skip
+        (label,) = connection.execute("SELECT label FROM v_alerts").fetchall()
+    assert told[NIGHTS[GONE]] == (0, ["F", "M"])
+    assert told[NIGHTS[BACK]] == (500, ["F", "M", "X"])
+    assert label == ("X",)
+
+
+def test_a_group_that_was_left_out_at_times_is_not_named(settings: Settings) -> None:
+    few = settings.privacy.model_copy(update={"min_cell": 14})
+    kept_back = settings.model_copy(update={"privacy": few})
+    publish(kept_back)
+    with duckdb.connect(str(store_of(settings).dashboard), read_only=True) as connection:
+        told = connection.execute(
+            "SELECT DISTINCT status_reason FROM v_history WHERE batch = ? AND attribute = 'gender'",
+            [NIGHTS[GONE]],
+        ).fetchall()
+        assert ("missing_group",) in told
+        assert LACKING[1:] not in told
+        assert connection.execute("FROM v_alerts").fetchall() == []
