@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from metrics import parse_score
 from pipeline.monitoring.episodes import Episode
 from pipeline.monitoring.findings import Findings
+from pipeline.monitoring.missing_groups import FEWEST_QUERIES
 from pipeline.monitoring.subjects import Part, Series, Subject, is_piece
 from pipeline.scores.verdicts import beyond
 from pipeline.settings.audit import Settings
@@ -271,8 +272,8 @@ def _missing_lines(subject: Subject, said: Said) -> list[str]:
     return [
         f"Group {group} of {attribute} is missing: no row in the whole batch, usually "
         f"{usual.rows:,.0f} rows in {usual.queries:,.0f} queries.",
-        f"Last there in {usual.last}; enough of it in {usual.held} of the {usual.baseline} batches "
-        "up to that one.",
+        f"Last there in {usual.last}; in {usual.held} of the {usual.baseline} batches up to that "
+        f"one, at least {FEWEST_QUERIES} queries held it.",
         f"So no score of {attribute} is ok: it would say nothing of {group}.",
         f"Look at what is delivered: the rows of {group} in the logs, and the values of "
         f"{attribute} in the item table or the logs.",

@@ -22,10 +22,10 @@ from pipeline.monitoring.subjects import Part, Series, Subject
 from pipeline.settings.sections import Trends
 from schemas.monitoring import MISSING_GROUP
 
-FEWEST_QUERIES = 10
-"""Queries that hold a group where there is enough of it to be missed.  Queries come independently,
-so a group that is expected in 10 is in none by chance once in 22,000 nights; and one that is
-expected in 10 is below 10 on half of the nights, so that it is not usual in the first place."""
+FEWEST_QUERIES = 20
+"""Queries that hold a group where there is enough of it to be missed.  Of independent queries, 20
+are expected and none comes once in 500 million nights.  Queries that show the same items are not
+independent: 10 would do for queries that are, but where five come and go together that is two."""
 
 
 def serving(
