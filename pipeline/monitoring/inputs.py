@@ -192,9 +192,12 @@ def read_presence(
 
     Where queries were not counted, lists stand for them; where neither was, there are none.
     """
+    # A history that was not written to since an upgrade lacks what is new.
+    counted = "queries" in connection.sql("FROM history.prefix_stats LIMIT 0").columns
+    held = "any_value(held.queries), any_value(held.lists)" if counted else "any_value(held.lists)"
     cells = connection.execute(
         "SELECT batch, attribute, group_value, sum(rank_counts.rows)::BIGINT, "
-        "coalesce(any_value(held.queries), any_value(held.lists), 0)::BIGINT "
+        f"coalesce({held}, 0)::BIGINT "
         "FROM history.rank_counts LEFT JOIN history.prefix_stats AS held "
         "USING (batch, slice, slice_value, attribute, group_value) "
         "WHERE slice = ? AND list_contains(?, batch) GROUP BY ALL",
@@ -210,12 +213,12 @@ def read_presence(
     shape = (len(batches), len(groups))
     queries, rows = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     told = np.zeros(shape, dtype=np.bool_)
-    for batch, attribute, group, size, held in cells:
+    for batch, attribute, group, size, with_it in cells:
         row = row_of[batch]
         told[row, about.get(attribute, [])] = True
         if group != UNKNOWN:
             column = column_of[attribute, group]
-            queries[row, column], rows[row, column] = held, size
+            queries[row, column], rows[row, column] = with_it, size
     return Presence(tuple(batches), groups, queries, rows, told)
 
 

@@ -23,7 +23,7 @@ from stores import in_history
 from pipeline.history.opening import open_history
 from pipeline.integrity.checks import status_problems
 from pipeline.monitoring.alerts import act, alerts, mark
-from pipeline.monitoring.assess import assess
+from pipeline.monitoring.assess import assess, differing_tables, due
 from pipeline.monitoring.findings import Findings, cover
 from pipeline.monitoring.followed_scores import Exclusions
 from pipeline.monitoring.gates import Releases
@@ -332,6 +332,24 @@ def test_an_acknowledged_absence_is_not_usual(settings: Settings) -> None:
     assert waiting == [NIGHTS[16]]
     act(settings, [name], "undo", who="eve")
     assert [row[0] for row in missing_alerts(settings)] == [NIGHTS[GONE]]
+
+
+def test_a_store_of_before_is_looked_at_with_what_it_has(settings: Settings) -> None:
+    """Queries of groups were not counted always, and no alert was about a group."""
+    with duckdb.connect(str(store_of(settings).history)) as connection:
+        connection.execute("ALTER TABLE prefix_stats DROP COLUMN queries")
+        connection.execute("DELETE FROM alerts")
+        connection.execute("DELETE FROM alert_batches")
+        connection.execute("UPDATE fairness_history SET status = verdict, status_reason = NULL")
+    with open_history(settings, read_only=True) as connection:
+        assert status_problems(connection) == []
+        assert differing_tables(connection, settings) == [
+            "alert_batches", "alerts", "fairness_history",
+        ]  # fmt: skip
+    assert not due(settings)
+    assess(settings, [NIGHTS[0]])
+    assert missing_alerts(settings) == [(NIGHTS[GONE], NIGHTS[BACK - 1], NIGHTS[BACK])]
+    assert statuses(settings, NIGHTS[GONE])["all", "gender", "EXP"] == LACKING
 
 
 @pytest.mark.slow
