@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from measured import table
+
 from metrics import AGGREGATIONS
 from metrics.weights import exposure_at
 from pipeline.scores.evidence.chance import drawn
