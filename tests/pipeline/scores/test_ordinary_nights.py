@@ -204,3 +204,22 @@ def test_noise_knows_queries() -> None:
         found = night(rows, metrics=("EXP", "ARP", "NDKL"))
         p[times] = [row_of(found, label)["p_noise"] for label in (RATIO, "ARP.MinMaxRatio", "NDKL")]
     assert p[10] == pytest.approx(p[1], abs=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of", ["list", "group"])
+@pytest.mark.parametrize("name", ["GroupP", "GroupR", "GroupnDCG"])
+def test_quality_by_group_of_an_order_that_knows_no_group_is_no_breach(name: str, of: str) -> None:
+    """A tenth of the items are F, and relevance knows no group either."""
+    rng = np.random.default_rng(6)
+    rows = lists(shuffled(rng, 300, 20, 0.1), 300)
+    for row, relevant in zip(rows, rng.random(len(rows)) < 0.4, strict=True):
+        row["relevance"] = float(relevant)
+    measure = f"{name}@10" if of == "list" else f"{name}(of=group)@10"
+    label = f"{measure}.MinMaxRatio"
+    row = row_of(night(rows, metrics=(measure,), thresholds={label: {"min": 0.8}}), label)
+    if of == "list":
+        assert row["value"] < 0.2
+        assert row["status"] == "composition"
+    assert row["status"] != "breach"
+    assert row["against_chance"] > 0.85
