@@ -12,6 +12,7 @@ from stores import DAY, Rows, audit, deliver, in_batch, in_history, ranking, wri
 
 import pipeline
 from pipeline.errors import DataRefused
+from pipeline.integrity.recompute import Recomputed, recompute
 from pipeline.log.ingest import Ingested
 from pipeline.runs.batches import run_batch
 from pipeline.runs.in_memory import check_files, score_files
@@ -187,11 +188,15 @@ def test_a_closed_list_is_of_groups_that_are_meant(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_days_are_due_again_when_it_changes(tmp_path: Path) -> None:
     plain = audit(tmp_path, metrics=["EXP"])
+    mapped = audit(tmp_path, metrics=["EXP"], values=VALUES)
     deliver(tmp_path, ranking("a", ["Female", "F", "M"]))
     assert run_batch(plain, DAY).revision == 1
     assert run_batch(audit(tmp_path, metrics=["EXP"], values={}), DAY).status == "unchanged"
-    outcome = run_batch(audit(tmp_path, metrics=["EXP"], values=VALUES), DAY)
+    # Each day is computed again under the settings that it was computed under.
+    assert list(recompute(mapped, [])) == [Recomputed(DAY, same=True, from_rows=True)]
+    outcome = run_batch(mapped, DAY)
     assert (outcome.status, outcome.revision) == ("done", 2)
     assert outcome.notes[0].startswith("gender: 1 row with 1 value counts as")
     rows = in_history(plain, "SELECT DISTINCT group_value FROM group_history ORDER BY 1")
     assert [row["group_value"] for row in rows] == ["F", "M"]
+    assert list(recompute(plain, [])) == [Recomputed(DAY, same=True, from_rows=True)]
