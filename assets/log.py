@@ -32,6 +32,7 @@ def numbers(found: Ingested) -> dict[str, Any]:
         "lists_rejected": found.lists_rejected,
         "graded_rows": found.graded_rows,
         **unknown,
+        **({"notes": "\n".join(found.notes)} if found.notes else {}),
     }
 
 

@@ -27,6 +27,8 @@ MEANINGS = {
     "attributes": "what groups are compared by; `[a, b]` is the intersection of two",
     "slices": "columns that describe the request; scores are computed per value as well",
     "metrics": "labels of what is computed, each in all its aggregations, or families of metrics",
+    "values": "other ways to write a group, by attribute: delivered values, each with the group "
+    "that it counts as",
     "groups": "groups that an attribute may have, by attribute; any other refuses the batch",
     "targets": "share that each group should have, by attribute, for `reference=target`",
     "thresholds.*.min": "least acceptable value of a score that is bad when low",

@@ -1,6 +1,7 @@
 """The history: one short transaction per batch, and what it replaced is kept.
 
-Not here: how a change outlives a crash (``commits``), and whether it is one (``manifest``).
+Not here: how a change outlives a crash (``commits``), whether it is one (``manifest``), and what is
+said of new groups (``new_groups``).
 """
 
 from dataclasses import dataclass
@@ -12,15 +13,15 @@ from pipeline.errors import AuditError
 from pipeline.history.commits import discard, file_of, sealed, told
 from pipeline.history.ledger import WITHOUT_ROWS
 from pipeline.history.manifest import current_row, same_result, write_manifest
+from pipeline.history.new_groups import remarks_on_new_groups
 from pipeline.history.opening import BEGINS_AS, HISTORY_DATABASE, open_history
 from pipeline.settings.audit import Settings
-from pipeline.settings.labels import JOIN
 from pipeline.store.batch_files import DATABASE, info
 from pipeline.store.files import file_digest
 from pipeline.store.paths import store_of
 from pipeline.store.sessions import attach
 from pipeline.store.tables import now
-from schemas.columns import Table, literal
+from schemas.columns import Table
 from schemas.history import COUNTS_OF_HISTORY, HISTORY, SUPERSEDED
 from schemas.monitoring import ASSESSMENTS
 
@@ -77,7 +78,7 @@ def merge(
                         pass
                 return Merged(revision, changed=False, scores=scores)
             row = {**new, "revision": revision + 1}
-            notes = _new_groups(connection, settings, batch)
+            notes = remarks_on_new_groups(connection, settings, batch)
             facts = {**told(row), **file}
             with sealed(
                 connection,
@@ -133,24 +134,6 @@ def put(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> None:
     for table in COUNTS_OF_HISTORY:
         _replace(connection, batch, table.name, "SELECT *, ? AS batch", batch)
     write_manifest(connection, row)
-
-
-def _new_groups(
-    connection: duckdb.DuckDBPyConnection, settings: Settings, batch: str
-) -> tuple[str, ...]:
-    """Remarks on groups of the attached batch file that no other batch has: often misspelt ones."""
-    table, other = f"{HISTORY_DATABASE}.group_history", "batch <> ?"
-    new_groups = connection.execute(
-        f"SELECT attribute, group_value FROM {DATABASE}.group_history "
-        f"WHERE NOT contains(attribute, {literal(JOIN)}) "
-        f"AND attribute IN (SELECT attribute FROM {table} WHERE {other}) "
-        f"EXCEPT SELECT attribute, group_value FROM {table} WHERE {other} ORDER BY ALL",
-        [batch, batch],
-    ).fetchall()
-    if settings.privacy.min_cell > 1:
-        names = dict.fromkeys(name for name, _ in new_groups)
-        return tuple(f"{name}: a group that no other batch has" for name in names)
-    return tuple(f"{name}: no other batch has the group {group!r}" for name, group in new_groups)
 
 
 def _supersede(connection: duckdb.DuckDBPyConnection, batch: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metrics import UNKNOWN
+from pipeline.log.counted_as import count_rows, group_meant
 from pipeline.log.reading import Reading, key_of, value_of
 from pipeline.log.rejected_rows import accepted
 from pipeline.log.screening import clean, described
@@ -69,6 +70,11 @@ def store(reading: Reading, part: Part, supplied: Sequence[str]) -> None:
     _number_items(reading, part, supplied)
     _number_cells(reading, part, supplied)
     _store_rows(reading, part, supplied)
+    if reading.settings.values:
+        logged = [name for name in reading.settings.attribute_columns if name not in supplied]
+        count_rows(reading, part.rows, logged)
+        items = f"{part.rows} AS log JOIN item_numbers AS items ON log.{_ITEM} = items.key"
+        count_rows(reading, items, supplied)
 
 
 def _following(reading: Reading, table: str) -> str:
@@ -137,7 +143,8 @@ def _number_items(reading: Reading, part: Part, supplied: Sequence[str]) -> None
 def _number_cells(reading: Reading, part: Part, supplied: Sequence[str]) -> None:
     """Session table ``cell_numbers``: attribute values as they come, and their cell.
 
-    Values that differ in how they are written only are one.
+    Values that differ in how they are written only are one, and so are those that the settings
+    count as one.
     """
     names = reading.settings.attribute_columns
     table = log_cells(names)
@@ -151,18 +158,21 @@ def _number_cells(reading: Reading, part: Part, supplied: Sequence[str]) -> None
     if logged:
         join = f" JOIN item_numbers ON key = {_ITEM}" if supplied else ""
         rows = f"{part.rows}{join}"
-    written = ", ".join(f"{tidy(internal(name))} AS {quoted('tidy ' + name)}" for name in names)
+    meant = ", ".join(
+        f"{group_meant(reading, name, tidy(internal(name)))} AS {quoted('group ' + name)}"
+        for name in names
+    )
     reading.run(
-        f"CREATE OR REPLACE TEMP TABLE cell_values AS SELECT *, {written} "
+        f"CREATE OR REPLACE TEMP TABLE cell_values AS SELECT *, {meant} "
         f"FROM (SELECT DISTINCT {columns} FROM {rows})"
     )
-    new = ", ".join(f"{quoted('tidy ' + name)} AS {internal(name)}" for name in names)
+    new = ", ".join(f"{quoted('group ' + name)} AS {internal(name)}" for name in names)
     reading.run(
         f"INSERT INTO {log} BY NAME SELECT "
         f"({_following(reading, table.name)} (ORDER BY {columns}))::INTEGER AS cell, * "
         f"FROM (SELECT DISTINCT {new} FROM cell_values) ANTI JOIN {log} USING ({columns})"
     )
-    on = " AND ".join(f"found.{quoted('tidy ' + name)} = log.{internal(name)}" for name in names)
+    on = " AND ".join(f"found.{quoted('group ' + name)} = log.{internal(name)}" for name in names)
     found = ", ".join(f"found.{internal(name)}" for name in names)
     reading.run(
         f"CREATE OR REPLACE TEMP TABLE cell_numbers AS SELECT {found}, log.cell "

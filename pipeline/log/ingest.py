@@ -18,6 +18,7 @@ from pipeline.errors import DataRefused, NoData, several
 from pipeline.formatting.numbers import counted
 from pipeline.log.accepted_rows import clean_part, judged_part, store
 from pipeline.log.column_mapping import Layout, layout, log_layouts, misspelt, nested_columns
+from pipeline.log.counted_as import notes_on_counted, open_counted_as
 from pipeline.log.delivered_rows import blamed, open_delivered
 from pipeline.log.item_table import read_items
 from pipeline.log.reading import Reading
@@ -107,6 +108,7 @@ def ingest(
     rows_read = open_delivered(reading, sources, layouts)
     if rows_read == 0:
         raise NoData("the files hold no rows")
+    open_counted_as(reading)
     if items is not None and item_layout is not None:
         read_items(reading, items, item_layout)
     notes = _notes(sources, layouts, logged)
@@ -118,6 +120,7 @@ def ingest(
         raise
     except duckdb.Error as error:
         raise blamed(reading, sources, layouts, error) from None
+    ingested = replace(ingested, notes=(*notes, *notes_on_counted(reading)))
     changed = [f"{source.shown}: changed while it was read" for source in sources if source.changed]
     if changed:
         raise DataRefused(several("the files are not whole yet; run the batch again", changed))

@@ -7,6 +7,7 @@ import duckdb
 
 from pipeline.errors import DataRefused
 from pipeline.log.column_mapping import Layout
+from pipeline.log.counted_as import group_meant
 from pipeline.log.delivered_rows import unreadable
 from pipeline.log.reading import Reading
 from pipeline.log.sources import Source
@@ -17,6 +18,8 @@ from schemas.columns import internal, literal, quoted
 
 def read_items(reading: Reading, items: Source, layout: Layout) -> None:
     """Fill ``item_table`` of the session, one row per item, and the group sizes.
+
+    The table has values as they are; sizes are of the groups that they count as.
 
     DataRefused if an item stands there twice or has no id.
     """
@@ -42,10 +45,13 @@ def read_items(reading: Reading, items: Source, layout: Layout) -> None:
             f"{items.shown}: {rows - apart - missing:,} rows repeat an item_id and {missing:,} "
             "have none; the item table has one row per item"
         )
+    groups = ", ".join(
+        f"{group_meant(reading, name, internal(name))} AS {internal(name)}" for name in names
+    )
     for attribute in reading.settings.attributes:
         if set(attribute) <= set(names):
             reading.run(
                 f"INSERT INTO {reading.database}.group_sizes "
                 f"SELECT {literal(JOIN.join(attribute))}, {group_of(attribute, internal)}, "
-                f"count(*) FROM item_table GROUP BY ALL"
+                f"count(*) FROM (SELECT {groups} FROM item_table) GROUP BY ALL"
             )

@@ -192,7 +192,8 @@ def score_batch(
         if row["rows_hash"] != settings.rows_hash:
             raise AuditError(
                 f"{batch}: its rows were counted under other settings (columns, ranks, attributes, "
-                "slices, rejects, relevant_from or what is missing); run it again from its logs"
+                "slices, values, rejects, relevant_from or what is missing); run it again from its "
+                "logs"
             )
         check_counts(connection, batch)
         stamp = scoring.RunStamp(

@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from metrics import FAIRNESS, WHOLE, Measure, parse_measure, parse_measures, parse_score
+from metrics import FAIRNESS, UNKNOWN, WHOLE, Measure, parse_measure, parse_measures, parse_score
+from pipeline.settings.group_values import shown, tidied_groups
 from pipeline.settings.id_key import fingerprint, key_from
 from pipeline.settings.labels import (
     JOIN,
@@ -76,6 +77,7 @@ class Settings(Part):
     attributes: Annotated[tuple[Attribute, ...], BeforeValidator(as_list)] = Field(min_length=1)
     slices: Names = ()
     metrics: Names = Field(default=(FAIRNESS.name,), min_length=1, validate_default=True)
+    values: dict[str, Annotated[dict[str, str], Field(min_length=1)]] = Field(default_factory=dict)
     groups: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default_factory=dict)
     targets: dict[str, dict[str, float]] = Field(default_factory=dict)
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
@@ -170,6 +172,16 @@ class Settings(Part):
         scores = None if trends.scores is None else tuple(labels)
         return or_problems(trends.model_copy(update={"scores": scores}), problems)
 
+    @field_validator("values")
+    @classmethod
+    def _values_tidied(cls, values: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        problems = []
+        found = {}
+        for attribute, groups in values.items():
+            found[attribute], wrong = tidied_groups(groups)
+            problems += [f"{attribute}: {problem}" for problem in wrong]
+        return or_problems(found, problems)
+
     @field_validator("targets")
     @classmethod
     def _targets_are_shares(
@@ -206,6 +218,7 @@ class Settings(Part):
                 problems.append(
                     f"columns: {name} is no column of the contract, no slice and no attribute{hint}"
                 )
+        problems += self._values_misplaced()
         problems += [
             f"groups: {name} is not among the attributes"
             for name in self.groups
@@ -227,6 +240,25 @@ class Settings(Part):
                     problems.append(f"thresholds: {label}: {name} is neither a slice nor 'all'")
         return or_problems(self, problems)
 
+    def _values_misplaced(self) -> list[str]:
+        """What is wrong with ``values`` beside attributes, and beside what else names groups."""
+        problems = []
+        for name, groups in self.values.items():
+            if name in self.slices:
+                problems.append(f"values: {name} is a slice, and only attributes have groups")
+            elif name not in self.attribute_columns:
+                problems.append(f"values: {name} is not among the attributes")
+            expected = self.groups.get(name)
+            for value, group in groups.items():
+                counts_as = f"values: {name}: {shown(value)} counts as {shown(group)}"
+                if expected and value in expected:
+                    problems.append(f"{counts_as}, so `groups` cannot name it")
+                if expected and group not in (*expected, UNKNOWN):
+                    problems.append(f"{counts_as}, which `groups` does not name")
+                if value in self.targets.get(name, ()):
+                    problems.append(f"{counts_as}, so `targets` cannot name it")
+        return problems
+
     @property
     def measures(self) -> tuple[Measure, ...]:
         """What is computed."""
@@ -246,8 +278,13 @@ class Settings(Part):
         """``name`` as the settings mean it: relative to the folder of the settings file."""
         return self.folder / Path(name).expanduser()
 
-    def _digest_of(self, names: Iterable[str]) -> str:
-        return hash_of(self.model_dump(mode="json", include=set(names)))
+    def _said(self, names: Iterable[str]) -> dict[str, Any]:
+        """What settings say; those that came later only where they say something.
+
+        Without them, digests are what they always were.
+        """
+        silent = {name for name in CAME_LATER if not getattr(self, name)}
+        return self.model_dump(mode="json", include={*names} - silent)
 
     @property
     def rows_hash(self) -> str:
@@ -255,7 +292,7 @@ class Settings(Part):
 
         SettingsError where ids are hashed and there is no key.
         """
-        digest = self._digest_of(DECIDE_ROWS)
+        digest = hash_of(self._said(DECIDE_ROWS))
         hidden = self.privacy.hash_ids
         if not hidden:
             return digest
@@ -264,14 +301,12 @@ class Settings(Part):
     @property
     def config_hash(self) -> str:
         """Digest of all that stored scores depend on: not paths, schedule, limits or resources."""
-        # Groups decide where there are any: without them the digest is what it always was.
-        names = (name for name in DECIDE_SCORES if name != "groups" or self.groups)
-        return hash_of([self.rows_hash, self._digest_of(names)])
+        return hash_of([self.rows_hash, hash_of(self._said(DECIDE_SCORES))])
 
     @property
     def deciding(self) -> str:
         """All that stored scores depend on, as JSON."""
-        said = self.model_dump(mode="json", include={*DECIDE_ROWS, *DECIDE_SCORES})
+        said = self._said((*DECIDE_ROWS, *DECIDE_SCORES))
         return json.dumps(said, sort_keys=True, ensure_ascii=False)
 
 
@@ -283,6 +318,7 @@ DECIDE_ROWS = (
     "relevant_from",
     "attributes",
     "slices",
+    "values",
     "rejects",
 )
 """Settings that decide which rows are accepted and how they are counted."""
@@ -296,6 +332,8 @@ DECIDE_SCORES = (
     "evidence",
 )
 """Settings that decide what scores are made of counts, and what is said of them."""
+CAME_LATER = ("values", "groups")
+"""Of these, the ones that stores were made without."""
 
 
 def hash_of(said: Any) -> str:

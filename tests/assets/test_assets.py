@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,14 @@ from assets.audit import main
 from assets.definitions import definitions
 from assets.due import batches_due, wants_demo
 from assets.left_out import failure, left_out
+from assets.log import numbers
 from assets.reads import tables_read
 from assets.resources import Audit
 from assets.sensors import record_failures
 from metrics import FAMILIES, METRICS
 from pipeline.errors import SettingsError
 from pipeline.history.manifest import manifest
+from pipeline.log.ingest import Ingested
 from pipeline.settings.load import load_settings
 from pipeline.store.paths import store_of
 
@@ -660,3 +663,9 @@ def test_ctrl_c_keeps_finished_batches(
     monkeypatch.setattr(assets.counts, "measure_batch", measure)
     assert main(["--config", str(file), "--quiet"]) == 0
     assert statuses(file) == {DAY: "done", NEXT: "done"}
+
+
+def test_remarks_on_what_was_delivered_are_metadata() -> None:
+    found = Ingested(4, 4, 1, 0, 0, {"gender": 0})
+    assert "notes" not in numbers(found)
+    assert numbers(replace(found, notes=("one", "another")))["notes"] == "one\nanother"

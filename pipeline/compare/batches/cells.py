@@ -64,7 +64,8 @@ def stored(settings: Settings, batch: str, manifest_rows: Manifest) -> Stored:
     if row.rows_hash != settings.rows_hash:
         raise AuditError(
             f"{batch}: its rows were counted under other settings (columns, ranks, attributes, "
-            "slices, rejects, relevant_from or what is missing); run it again from its logs"
+            "slices, values, rejects, relevant_from or what is missing); run it again from its "
+            "logs"
         )
     try:
         if path.exists():

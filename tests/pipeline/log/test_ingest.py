@@ -573,11 +573,21 @@ def test_a_group_of_one_batch_alone_is_remarked_on(tmp_path: Path) -> None:
         deliver(tmp_path, rows, batch=batch)
         assert run_batch(settings, batch).notes == ()
     deliver(tmp_path, ranking("a", ["F", "femal"], region=["north", "south"]), batch="2026-01-07")
-    notes = ("gender: no other batch has the group 'femal'",)
-    assert run_batch(settings, "2026-01-07").notes == notes
+    (note,) = run_batch(settings, "2026-01-07").notes
+    assert note == (
+        "gender: no other batch has the group 'femal' (1 row), which resembles 'F'. "
+        "If they mean the same: `values: {gender: {femal: F}}`"
+    )
     hidden = settings.model_copy(update={"privacy": Privacy(min_cell=5)})
     (note,) = run_batch(hidden, "2026-01-07", force=True).notes
-    assert note == "gender: a group that no other batch has"
+    assert note.startswith("gender: a group that no other batch has; if it is another way")
+    assert "fem" not in note
+    follows = settings.model_copy(update={"values": {"gender": {"femal": "F"}}})
+    (note,) = run_batch(follows, "2026-01-07").notes
+    assert (
+        note
+        == "gender: 1 row with 1 value counts as the groups that `values` in the settings names"
+    )
 
 
 @pytest.mark.slow
