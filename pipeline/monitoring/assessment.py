@@ -37,6 +37,7 @@ from pipeline.monitoring.missing_groups import (
     missing_reasons,
     named_groups,
     serving,
+    without_renamed,
 )
 from pipeline.monitoring.previous import Stored
 from pipeline.settings.audit import Settings
@@ -95,6 +96,7 @@ def computed(
     rows = every[max(0, at - 2 * settings.trends.window) :]
     matrix = read_matrix(connection, settings, rows)
     presence = read_presence(connection, rows, named_groups(stored.standing))
+    presence = without_renamed(presence, settings.values)
     verdicts = read_verdicts(connection, [batch for batch in every[at:] if batch not in gated])
 
     @cache

@@ -7,7 +7,8 @@ Not here: shares of groups, of which a gate takes care (``trends.gates``), and w
 with a batch (``findings``).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from pipeline.monitoring.followed_scores import Exclusions
 from pipeline.monitoring.gates import Releases
 from pipeline.monitoring.inputs import Integers, Presence
 from pipeline.monitoring.subjects import Part, Series, Subject
+from pipeline.settings.labels import JOIN
 from pipeline.settings.sections import Trends
 from schemas.monitoring import MISSING_GROUP
 
@@ -26,6 +28,20 @@ FEWEST_QUERIES = 20
 """Queries that hold a group where there is enough of it to be missed.  Of independent queries, 20
 are expected and none comes once in 500 million nights.  Queries that show the same items are not
 independent: 10 would do for queries that are, but where five come and go together that is two."""
+
+
+def without_renamed(presence: Presence, values: Mapping[str, Mapping[str, str]]) -> Presence:
+    """The same, but no batch is asked for groups that the settings count as others by now."""
+    renamed = [
+        any(
+            group in values.get(column, {})
+            for column, group in zip(attribute.split(JOIN), groups.split(JOIN), strict=False)
+        )
+        for attribute, groups in presence.groups
+    ]
+    told = presence.told.copy()
+    told[:, np.flatnonzero(renamed)] = False
+    return replace(presence, told=told)
 
 
 def serving(

@@ -28,7 +28,7 @@ from pipeline.monitoring.findings import Findings, cover
 from pipeline.monitoring.followed_scores import Exclusions
 from pipeline.monitoring.gates import Releases
 from pipeline.monitoring.inputs import Presence
-from pipeline.monitoring.missing_groups import missing_findings, serving
+from pipeline.monitoring.missing_groups import missing_findings, serving, without_renamed
 from pipeline.monitoring.subjects import Series, Subject
 from pipeline.publish.copy import publish
 from pipeline.settings.audit import Settings
@@ -79,6 +79,17 @@ def test_a_group_that_vanishes_is_missing() -> None:
     usual = into.missing[X]
     said = (usual.last, usual.queries, usual.rows, usual.held, usual.baseline)
     assert said == ("n019", USUAL, 3 * USUAL, 20, 20)
+
+
+def test_a_group_that_the_settings_count_as_another_by_now_is_not_missing() -> None:
+    gone = [USUAL] * 20 + [0]
+    held = presence({("gender", "Female"): gone, ("age*gender", "old*Female"): gone,
+                     ("region", "Female"): gone})  # fmt: skip
+    into = Findings(held.batches[-1])
+    now = without_renamed(held, {"gender": {"Female": "F"}})
+    serves = serving(now, (), ())
+    missing_findings(into, now, len(gone) - 1, serves, NO_RELEASE, DEFAULTS)
+    assert into.found == {missing("region", "Female")}
 
 
 def test_a_group_that_is_there_is_fine_however_small() -> None:
