@@ -34,9 +34,11 @@ function trendRows(columns) {
     return Object.assign(row, {
       value: found.value, lower: found.lower, upper: found.upper, noise: found.noise,
       status: found.status, size: batch === chosen.batch ? 170 : found.status === "breach" ? 120 : found.status === "not_judged" ? 25 : 45,
+      Judged: found.judged ? `${digits(found.judged.value)}, ${span(found.judged.lower, found.judged.upper)}` : "",
       Value: digits(found.value), Interval: span(found.lower, found.upper),
       "Noise floor": found.noise === null ? "" : digits(found.noise),
       Verdict: verdict(found.status), "Worst off": found.worst, Why: found.why,
+      Certainty: found.sure,
       code: found.code,
     });
   });
