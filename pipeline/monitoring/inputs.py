@@ -27,10 +27,10 @@ Groups = Mapping[tuple[Series, str], Interval]
 """Intervals of group values, by series (without aggregation) and group."""
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-_OF_GROUPS = [
+_OF_GROUPS = (
     *("value", "lower", "upper", "n"),
     *("queries", "effective_queries", "lists", "relevant"),
-]
+)
 """What texts of alerts may say of a group, and what its verdict rests on."""
 SERIES_ORDER = (
     f"slice <> '{WHOLE}', slice, slice_value, attribute NULLS FIRST, metric, "
@@ -198,10 +198,10 @@ def read_groups(
     rows = connection.execute(
         "SELECT slice, slice_value, attribute, metric, NULL, group_value, "
         # A history that is only read may lack what is new.
-        "COLUMNS(name -> list_contains(?, name)) "
+        f"COLUMNS(lambda name: list_contains({list(_OF_GROUPS)}, name)) "
         "FROM history.group_history WHERE batch = ? AND list_contains(?, metric) "
         "ORDER BY ALL",
-        [_OF_GROUPS, batch, list(metrics)],
+        [batch, list(metrics)],
     )
     names = [column[0] for column in rows.description or ()][6:]
     return {
