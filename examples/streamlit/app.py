@@ -20,7 +20,7 @@ import streamlit as st
 COPY = Path([*sys.argv[1:], os.environ.get("EVENRANK_DASHBOARD", "store/dashboard.duckdb")][0])
 LOOKS = {  # verdicts; colours of Okabe and Ito, and the symbol and the word say it without them
     "breach": ("✕", "#D55E00"),
-    "composition": ("≠", "#0072B2"),
+    "composition": ("≠", "#F0E442"),
     "insufficient": ("?", "#E69F00"),
     "gated": ("⊘", "#CC79A7"),
     "undefined": ("∅", "#56B4E9"),

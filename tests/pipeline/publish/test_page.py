@@ -394,7 +394,7 @@ def test_text_on_colours_can_be_read() -> None:
             "d: no breach, but 1 score cannot be judged with confidence",
             "insufficient",
         ),
-        ({"ok": 1}, "d: no score is beyond its threshold", "ok"),
+        ({"ok": 1}, "d: no score breaches its threshold", "ok"),
         (
             {"undefined": 1, "not_judged": 7},
             "d: no score with a threshold has a value",
