@@ -20,7 +20,10 @@ ALERTS = "alerts"
 
 def alert_check(batches: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
     """The check that no alert was seen in a batch; acknowledged ones are seen as well."""
-    text = "No threshold is passed, no score shifted, no other group loses, and no gate failed."
+    text = (
+        "No threshold is passed, no score shifted, no other group loses, no group is missing, "
+        "and no gate failed."
+    )
 
     @dg.multi_asset_check(
         name="watch", specs=[check_spec(HISTORY_ASSET, ALERTS, text, batches)], can_subset=True

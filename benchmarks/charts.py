@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import numpy as np
 from measured import fill, table
+from missing_groups import missing_group_rates
 from run_lengths import cusum_arl, ewma_arl
 
 from pipeline.settings.sections import Trends
@@ -269,6 +270,8 @@ def tables(quick: bool, seeds: int, series: int, seed: int) -> Iterator[tuple[st
     yield "detections", detections(series, max(1, seeds // 4), 2 if quick else 10, seed)
     yield "windows", windows(series, max(1, seeds // 8), 2 if quick else 10, seed)
     yield "change points", change_point_rates(10 if quick else 4000, seed)
+    years, groups, nights = (1, 30, 100) if quick else (10, 500, 365)
+    yield "missing groups", missing_group_rates(years, groups, nights, seed)
 
 
 @click.command(help=__doc__)

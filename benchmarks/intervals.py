@@ -9,25 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import click
+import extremes
 import numpy as np
 from interval_cost import cost
 from interval_verdicts import fair_world, power
 from measured import fill, table
-from scipy.special import ndtr, ndtri
 from served import (
     DEPTH,
     Measured,
     Served,
     buckets,
-    counts_of,
     measured,
-    replicates_of,
     served,
-    sums_of,
     truth,
 )
 
-from metrics import parse_measure, replicated
+from metrics import parse_measure
 from pipeline.scores.evidence.randomness import poisson_weights
 from schemas.counts import BUCKETS
 
@@ -75,53 +72,6 @@ def coverage(days: int, large: int, seed: int) -> str:
             shares.setdefault(key, []).append(f"{np.mean(found_in):.1%}")
     rows = [[label, kind, *cells] for (label, kind), cells in sorted(shares.items())]
     return table(["metric", "score", *(f"{size} queries" for size in SIZES)], rows)
-
-
-def percentiles(drawn_scores: Any, shift: Any, moved: tuple[bool, bool]) -> tuple[float, float]:
-    """Plain or shifted percentiles of resamples, without any care for few queries."""
-    wide = -ndtri(0.025)
-    levels = [ndtr(shift * moved[0] - wide), ndtr(shift * moved[1] + wide)]
-    low, high = np.quantile(drawn_scores, levels, method="weibull")
-    return float(low), float(high)
-
-
-WORLDS = {
-    "2 groups, nearly equal": (0.0, -0.1),
-    "2 groups, far apart": (0.0, -0.6),
-    "5 groups, one behind": (0.0, 0.0, 0.0, 0.0, -0.3),
-    "5 groups, one far behind": (0.0, 0.0, 0.0, 0.0, -0.8),
-    "5 groups, all different": (0.0, -0.2, -0.4, -0.6, -0.8),
-}
-
-
-def methods(days: int, large: int, seed: int) -> str:
-    """Ways to make ends from the same resamples, on EXP.MinMaxRatio of 100 queries."""
-    rows = []
-    for world, advantage in WORLDS.items():
-        true = truth(served(np.random.default_rng(seed), large, advantage), EXP)[0].scores[0].value
-        found: dict[str, list[tuple[float, float]]] = {}
-        for day in range(days):
-            rng = np.random.default_rng([seed, day])
-            log = served(rng, 100, advantage)
-            sums, bucket = sums_of(log, EXP), buckets(rng, log.query)
-            counts = counts_of(log, sums, EXP)
-            draws = replicates_of(counts, sums, EXP, bucket, 1000, 1)
-            ours = measured(log, EXP, bucket)[0]
-            score = ours.evaluation.scores[0].value
-            ratio = replicated(ours.evaluation, draws).scores[0]
-            shift = 2 * ndtri(np.clip((ratio < score).mean(), 0.0005, 0.9995))
-            for name, moved in (("percentiles", (False, False)), ("corrected", (True, True))):
-                found.setdefault(name, []).append(percentiles(ratio, shift, moved))
-            found.setdefault("as built", []).append(ours.scores[0])
-        for name, ends in found.items():
-            low, high = np.array(ends).T
-            cells = [
-                np.mean((low <= true) & (true <= high)),
-                np.mean(high < true),
-                np.mean(low > true),
-            ]
-            rows.append([world, name, *(f"{cell:.1%}" for cell in cells)])
-    return table(["world", "ends", "hold the truth", "too unfair", "too fair"], rows)
 
 
 def repeated(days: int, large: int, seed: int) -> str:
@@ -200,7 +150,7 @@ def tables(quick: bool, days: int, seed: int) -> Iterator[tuple[str, str]]:
     """The measured tables, each with the name of its markers, as they get ready."""
     large = 2_000 if quick else 300_000
     yield "coverage", coverage(days, large, seed)
-    yield "ends", methods(days, large, seed)
+    yield from extremes.tables(quick, days, seed)
     yield "repeated queries", repeated(days, large, seed)
     yield "fair world", fair_world(days, seed)
     yield "power", power(days, large // 10, seed)

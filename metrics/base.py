@@ -16,6 +16,8 @@ from metrics.reasons import Reason
 from metrics.terms import Given, Number, Term, Value
 from metrics.weights import Weight
 
+BY_CHANCE = "by chance"
+"""The reading of what lists would be in random order: no score; scores are held against it."""
 USUAL_CUTOFF = 10
 """The cut-off of a metric that cannot do without one, where nobody names another.
 
@@ -44,9 +46,11 @@ class Metric:
 
     ``cutoff`` says whether ``@k`` may follow its name, ``needs_cutoff`` whether it must.
     ``per_list`` computes it list by list instead of from the counts; a metric that offers both has
-    the parameter ``per``.  ``empty`` is the reason for a null where no list has a value.  ``needs``
-    are the optional log columns it cannot do without; on rows where one of ``partial`` is
-    missing, the metric leaves the row out rather than having no value.  ``by_query`` is the
+    the parameter ``per``.  ``by_chance`` is what ``per_list`` would be of the same list in random
+    order, on average; it has a value where that has one.  ``empty`` is the reason for a null
+    where no list has a value.  ``needs`` are the optional log columns it cannot do without; on
+    rows where one of ``partial`` is missing, the metric leaves the row out rather than having no
+    value.  ``by_query`` is the
     position weight of a metric whose lists are queries: see ``Rankings``.
     """
 
@@ -59,6 +63,7 @@ class Metric:
     needs_cutoff: bool = field(default=False, kw_only=True)
     family: Family = field(default=FAIRNESS, kw_only=True)
     per_list: ListFunction | None = field(default=None, kw_only=True)
+    by_chance: ListFunction | None = field(default=None, kw_only=True)
     empty: Reason = field(default=Reason.NOT_ENOUGH_ITEMS, kw_only=True)
     needs: frozenset[str] = field(default=frozenset(), kw_only=True)
     partial: frozenset[str] = field(default=frozenset(), kw_only=True)
@@ -238,7 +243,8 @@ class Measure:
         """What to compute for each list, by the name of the reading."""
         if self._readings:
             return {reading.name: reading.per_list for reading in self._readings}
-        return {None: self.metric.per_list} if self.metric.per_list else {}
+        both = {None: self.metric.per_list, BY_CHANCE: self.metric.by_chance}
+        return {name: function for name, function in both.items() if function is not None}
 
     @property
     def shown(self) -> Mapping[str, Value]:

@@ -15,10 +15,13 @@ REVISION = Column("revision", "INTEGER", "which of the batch's results this is, 
 REPLACED_AT = Column("replaced_at", "TIMESTAMP", "when newer scores took its place (UTC)")
 
 VERDICT = (
-    Column("verdict", "VARCHAR", "what the batch says by itself, whatever the gates say", True),
+    Column(
+        "verdict", "VARCHAR", "what the batch says by itself, gates and missing groups aside", True
+    ),
     Column("verdict_reason", "VARCHAR", "why that is insufficient", nullable=True),
 )
-"""The batch file's status and its reason; the history's own become gated where a gate fails."""
+"""The batch file's status and its reason; the history's own become gated where a gate
+fails, and ok becomes insufficient where a group is missing."""
 
 HISTORY = (FAIRNESS_HISTORY.having(REVISION, *VERDICT), GROUP_HISTORY.having(REVISION))
 SUPERSEDED = tuple(

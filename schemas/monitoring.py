@@ -27,8 +27,8 @@ _ABOUT = (
     Column(
         "metric",
         "VARCHAR",
-        "metric that breaches, or gate that failed; null for a shift or a flip, which is of the "
-        "attribute and slice as a whole",
+        "metric that breaches, group that is missing, or gate that failed; null for a shift or a "
+        "flip, which is of the attribute and slice as a whole",
         nullable=True,
     ),
     SERIES[4],
@@ -83,8 +83,11 @@ TRENDS = Table(
     ),
     key=("batch", *SERIES_KEY),
 )
-KINDS = ("breach", "shift", "flip", "gate")
-"""What an alert can be about: a threshold passed, a score moved, another group losing, a gate."""
+KINDS = ("breach", "shift", "flip", "missing", "gate")
+"""What an alert can be about: a threshold passed, a score moved, another group losing, a group
+without any row, a gate."""
+MISSING_GROUP = "missing_group"
+"""The status_reason of what would be ok if a group were not missing; the group follows."""
 STATES = ("open", "resolved", "withdrawn")
 ALERTS = Table(
     "alerts",

@@ -248,7 +248,12 @@ _ABOUT = View(
     f"(SELECT min(due_at) FROM expected_batches WHERE due_at > {_NOW}) AS next_due_at, "
     "(SELECT hash FROM ledger_head) AS generation FROM about",
 )
-_ALERT_LABEL = Column("label", "VARCHAR", "the score, or the gate; null for others", nullable=True)
+_ALERT_LABEL = Column(
+    "label",
+    "VARCHAR",
+    "the score, the group that is missing, or the gate; null for others",
+    nullable=True,
+)
 VIEWS: tuple[View, ...] = (
     _HISTORY,
     View(

@@ -199,6 +199,7 @@ GROUP_P = _per_group(
     "GroupP",
     "Group precision",
     per_list=by_group.group_precision,
+    by_chance=by_group.precision_by_chance,
     text="mean over lists of (relevant items of g in the first k) / (k, or items of g there)",
     parameters=(OF,),
     needs_cutoff=True,
@@ -208,6 +209,7 @@ GROUP_R = _per_group(
     "GroupR",
     "Group recall",
     per_list=by_group.group_recall,
+    by_chance=by_group.recall_by_chance,
     text="mean over lists of (relevant items of g in the first k) / "
     "(relevant items of the list, or of g)",
     parameters=(OF,),
@@ -218,6 +220,7 @@ GROUP_NDCG = _per_group(
     "GroupnDCG",
     "Group nDCG",
     per_list=by_group.group_normalised_gain,
+    by_chance=by_group.normalised_gain_by_chance,
     text="mean over lists of (DCG of g's items) / "
     "(DCG of the list's items in their best order, or of g's alone on top)",
     parameters=(OF, GAIN),

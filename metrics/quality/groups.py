@@ -15,7 +15,42 @@ from metrics.quality.ideal import best, best_of_groups, discounted
 from metrics.quality.lists import cut, gains, hits, judged, relevant_items
 from metrics.rankings import PerList, Rankings
 from metrics.terms import Given
-from metrics.weights import exposure_at, ratio_of
+from metrics.weights import FloatArray, exposure_at, ratio_of
+
+
+def precision_by_chance(lists: Rankings, given: Given) -> PerList:
+    """The group precision of the list in random order, on average."""
+    relevant = lists.group_sum(lists.relevant)
+    if given["of"] == "list":
+        return judged(lists, relevant * _top_share(lists, cut(given)) / cut(given))
+    share = ratio_of(relevant, lists.group_size)
+    # Whether the group has items in the first k is a matter of the order; where it has, is not.
+    return judged(lists, np.where(np.isnan(group_precision(lists, given).value), np.nan, share))
+
+
+def recall_by_chance(lists: Rankings, given: Given) -> PerList:
+    """The group recall of the list in random order, on average."""
+    relevant = lists.group_sum(lists.relevant)
+    places = _top_share(lists, cut(given))
+    if given["of"] == "list":
+        return PerList(ratio_of(relevant * places, relevant_items(lists)[:, None]))
+    return PerList(np.where(relevant > 0, places, np.nan))
+
+
+def normalised_gain_by_chance(lists: Rankings, given: Given) -> PerList:
+    """The group's normalised gain of the list in random order, on average."""
+    gain, k = gains(lists, given), cut(given)
+    usual = lists.sum(discounted(lists, np.ones(lists.rows), exposure_at, k)) / lists.length
+    found = lists.group_sum(gain) * usual[:, None]
+    if given["of"] == "list":
+        return PerList(ratio_of(found, best(lists, gain, exposure_at, k)[:, None]))
+    return PerList(ratio_of(found, best_of_groups(lists, gain, exposure_at, k)))
+
+
+def _top_share(lists: Rankings, k: int) -> FloatArray:
+    """What part of a list's rows stands in the first k, shape (lists, 1)."""
+    found: FloatArray = (lists.count(lists.top(k)) / lists.length)[:, None]
+    return found
 
 
 def group_precision(lists: Rankings, given: Given) -> PerList:

@@ -29,9 +29,9 @@ def _work(notify: bool, notify_help: str) -> Callable[[Callable[..., None]], Cal
         ),
         click.option(
             "--fail-on",
-            type=click.Choice(["breach", "shift", "gate"]),
+            type=click.Choice(["breach", "shift", "missing", "gate"]),
             multiple=True,
-            help="Exit 5 on breaches, shifts, failed gates; may be repeated.",
+            help="Exit 5 on breaches, shifts, missing groups, failed gates; may be repeated.",
         ),
         click.option(
             "--require-data", is_flag=True, help="Exit 1 where a batch has no data, to try again."
@@ -65,7 +65,7 @@ def _noticed(settings: Any, batches: list[str]) -> dict[str, int]:
     seen = alerts(settings, batches=batches)
     return {
         "breach": verdicts(settings, batches).get("breach", 0),
-        "shift": sum(row["kind"] == "shift" for row in seen),
+        **{kind: sum(row["kind"] == kind for row in seen) for kind in ("shift", "missing")},
         "gate": len(gated_batches(settings, batches)),
     }
 

@@ -119,7 +119,8 @@ batches; about 12,000 lists would settle it.'
         return ""
     row = as_judged(row)
     said = []
-    if row.get("assured") is not None:
+    # A gate or a missing group may have taken the verdict of what was ok.
+    if row["status"] == "ok" and row.get("assured") is not None:
         sure = "assured" if row["assured"] else "not assured"
         said.append(": ".join(filter(None, (sure, interval_text(row["lower"], row["upper"])))))
     if row.get("detectable") is not None and (side := _unfair_side(row)):

@@ -76,7 +76,7 @@ VERDICTS = (
         colour=ORANGE,
         style="yellow",
         shape="triangle-up",
-        text="too little evidence for a verdict: few data, or a breach that may be chance",
+        text="too little evidence for a verdict: few data, a group missing, or perhaps chance",
     ),
     Look(
         name="gated",

@@ -87,18 +87,30 @@ def has_table(connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
     return bool(rows)
 
 
-def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create what the history lacks: all tables at first, later the columns of newer versions.
+def is_of_before(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the history lacks tables or columns of this version: it was opened for reading."""
+    there = _columns(connection)
+    return any(not set(table.names) <= there.get(table.name, set()) for table in HISTORY_TABLES)
 
-    An added column is null in rows that were written before it, or a copy where it names what
-    another column used to say.
-    """
+
+def _columns(connection: duckdb.DuckDBPyConnection) -> dict[str, set[str]]:
+    """Columns of the history, by table."""
     columns_by_table: dict[str, set[str]] = {}
     for table, column in connection.execute(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = ?",
         [HISTORY_DATABASE],
     ).fetchall():
         columns_by_table.setdefault(table, set()).add(column)
+    return columns_by_table
+
+
+def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create what the history lacks: all tables at first, later the columns of newer versions.
+
+    An added column is null in rows that were written before it, or a copy where it names what
+    another column used to say.
+    """
+    columns_by_table = _columns(connection)
     missing = [table for table in HISTORY_TABLES if table.name not in columns_by_table]
     if missing:
         with transaction(connection):

@@ -13,11 +13,19 @@ from pipeline.history.commits import TOLD
 from pipeline.history.ledger_state import Told
 from pipeline.history.opening import HISTORY_DATABASE
 from pipeline.history.result_digests import VERDICT, digest_of, revisions_of, rows_of
+from pipeline.settings.labels import JOIN
 from pipeline.store.batch_files import info
 from schemas.columns import Row, Table, literal, quoted
 from schemas.counts import KEPT_COUNTS
 from schemas.history import BATCH_INFO, BATCHES, HISTORY, SUPERSEDED
-from schemas.monitoring import ALERT_ACTIONS, ASSESSMENTS, MARKERS
+from schemas.monitoring import (
+    ALERT_ACTIONS,
+    ALERT_BATCHES,
+    ALERTS,
+    ASSESSMENTS,
+    MARKERS,
+    MISSING_GROUP,
+)
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 
 
@@ -93,13 +101,22 @@ def revision_problems(
 
 
 def status_problems(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Where statuses are not what the stored gates make of the verdicts of batch files."""
+    """Where statuses are not what the stored gates and alerts make of verdicts of batch files."""
     failed = "EXISTS (FROM history.gates WHERE gates.batch = scores.batch AND NOT passed)"
+    names = f"string_split({{}}.attribute, {literal(JOIN)})"
+    missing = (
+        f"EXISTS (FROM {HISTORY_DATABASE}.{ALERT_BATCHES.name} AS seen "
+        f"JOIN {HISTORY_DATABASE}.{ALERTS.name} AS missing USING (alert) "
+        "WHERE kind = 'missing' AND seen.batch = scores.batch "
+        f"AND list_has_all({names.format('scores')}, {names.format('missing')}))"
+    )
     rows = connection.execute(
         f"SELECT DISTINCT batch FROM {HISTORY_DATABASE}.{FAIRNESS_HISTORY.name} AS scores "
         f"JOIN {HISTORY_DATABASE}.{ASSESSMENTS.name} AS done USING (batch) "
         f"WHERE assessed_at IS NOT NULL AND CASE WHEN verdict <> 'not_judged' AND {failed} "
         "THEN status <> 'gated' "
+        f"WHEN verdict = 'ok' AND {missing} THEN status <> 'insufficient' "
+        f"OR status_reason NOT LIKE '{MISSING_GROUP}: %' "
         "ELSE status <> verdict OR status_reason IS DISTINCT FROM verdict_reason END ORDER BY batch"
     ).fetchall()
     return [f"{batch}: its statuses are not those of its verdicts" for (batch,) in rows]

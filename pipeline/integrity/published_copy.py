@@ -7,7 +7,7 @@ import duckdb
 from pipeline.errors import AuditError, StoreBusy
 from pipeline.history.commits import read_head
 from pipeline.history.ledger import Record
-from pipeline.history.opening import HISTORY_DATABASE
+from pipeline.history.opening import HISTORY_DATABASE, is_of_before
 from pipeline.integrity.checks import scan, unlike
 from pipeline.integrity.read_only import why
 from pipeline.publish.copy import write_copy
@@ -44,6 +44,9 @@ def copy_problem(settings: Settings, store: Store, record: Record) -> tuple[list
                 return [f"{store.dashboard}: is no copy of this history; {again}"], []
             if copy_head != read_head(connection):
                 return [], [f"{store.dashboard}: is older than the history; {again}"]
+            if is_of_before(connection):
+                reason = "and the history are of an older version, which the next run settles"
+                return [], [f"{store.dashboard}: {reason}"]
             published = made_of(connection, _COPY, settings)
             if published is None:
                 reason = "has views of another version, or days of another schedule"

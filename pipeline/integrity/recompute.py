@@ -130,6 +130,7 @@ def _settings_of_then(settings: Settings, row: dict[str, Any]) -> tuple[Settings
 
 def _counts_differing(connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
     named = settings.slices, settings.attribute_columns
+    lengths = bucket_lengths(*named)
     stored = {
         name
         for (name,) in connection.execute(
@@ -138,9 +139,9 @@ def _counts_differing(connection: duckdb.DuckDBPyConnection, settings: Settings)
     }
     return [
         table.name
-        for table in (*COUNT_TABLES, bucket_counts(*named), bucket_lengths(*named))
+        for table in (*COUNT_TABLES, bucket_counts(*named), lengths)
         # Files of before lack what nobody counted then.
-        if table.name in stored
+        if (table is not lengths or table.name in stored)
         and differ(
             connection,
             f"SELECT {table.column_list} FROM {_STORED}.{table.name}",

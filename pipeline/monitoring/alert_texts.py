@@ -17,7 +17,8 @@ from pipeline.formatting.evidence import (
 )
 from pipeline.monitoring.episodes import Episode
 from pipeline.monitoring.findings import Findings
-from pipeline.monitoring.subjects import Part, Series, Subject
+from pipeline.monitoring.missing_groups import FEWEST_QUERIES
+from pipeline.monitoring.subjects import Part, Series, Subject, is_piece
 from pipeline.privacy.suppression import SLICES
 from pipeline.scores.verdicts import Basis, beyond, too_little
 from pipeline.settings.audit import Settings
@@ -58,6 +59,9 @@ def text_of(episode: Episode, said: Said, settings: Settings) -> str:
     )
     if subject.kind == "gate":
         return "\n".join([*_gate_lines(subject, said), since])
+    if subject.kind == "missing":
+        lines = [*_missing_lines(subject, said), since, *_moved_along(subject.part, said)]
+        return "\n".join([*lines, *_sharing(subject, said)])
     # Of several scores, the one that says most speaks for all.
     series = subject.series or said.findings.scores[subject][0]
     row, trend = said.scores[series], said.trends.get(series)
@@ -121,6 +125,8 @@ def query_of(episode: Episode, said: Said) -> str:
     if kind == "gate":
         wanted = [("gate", series.metric if series else None), ("attribute", part.attribute)]
     where = " AND ".join(f"{name} {_is(value)}" for name, value in wanted)
+    if kind == "missing":
+        return _query_of_groups(part, literal(episode.subject.key[3] or ""))
     if series is None:
         scores = said.findings.scores[episode.subject][:_SCORES_NAMED]
         where = " AND ".join(f"{name} {_is(value)}" for name, value in part._asdict().items())
@@ -138,6 +144,16 @@ def query_of(episode: Episode, said: Said) -> str:
     }[kind]
     order = "batch DESC" if series else "batch DESC, label"
     return f"SELECT {columns}\nFROM {table}\nWHERE {where}\nORDER BY {order}\nLIMIT {limit}"
+
+
+def _query_of_groups(part: Part, group: str) -> str:
+    """A query of the groups that the last batches have, and of the rows of one of them."""
+    return (
+        f"SELECT batch, coalesce(max(n) FILTER (group_value = {group}), 0) AS rows_of_it,\n"
+        "  list(DISTINCT group_value ORDER BY group_value) AS groups_there\n"
+        f"FROM v_groups\nWHERE slice {_is(part.slice)} AND attribute {_is(part.attribute)}\n"
+        f"GROUP BY batch\nORDER BY batch DESC\nLIMIT {_BATCHES_SHOWN}"
+    )
 
 
 def _is(value: str | None) -> str:
@@ -281,24 +297,45 @@ def _most_lines(kind: str, series: Series, row: Row, said: Said, settings: Setti
 
 def _sharing(subject: Subject, said: Said) -> list[str]:
     """Slices and intersections that have the same, and no alert of their own for it."""
-    kind, part, series = subject
+    kind, part, _ = subject
     shared = [
         other.part
         for other in said.findings.covered
-        if other.kind == kind
-        and other.part.within(part)
-        and (series is None or (other.series is not None and other.series.whole == series))
+        if other.kind == kind and other.part.within(part) and _is_same(other, subject)
     ]
     names = [
         each.place
         if each.attribute == part.attribute
         else f"{each.attribute}{'' if each[:2] == part[:2] else ' of ' + each.place}"
-        for each in sorted(shared, key=lambda each: (each.attribute != part.attribute, each))
+        for each in sorted({*shared}, key=lambda each: (each.attribute != part.attribute, each))
     ]
     if not names:
         return []
     more = f" and {len(names) - _SHARING_NAMED} more" if len(names) > _SHARING_NAMED else ""
     return [f"The same in {', '.join(names[:_SHARING_NAMED])}{more}."]
+
+
+def _is_same(other: Subject, subject: Subject) -> bool:
+    """Whether what is found of a slice or an intersection is the same score, or group."""
+    if subject.kind == "missing":
+        return is_piece(other, subject)
+    if subject.series is None:
+        return True
+    return other.series is not None and other.series.whole == subject.series
+
+
+def _missing_lines(subject: Subject, said: Said) -> list[str]:
+    usual, (*_, attribute, group, _) = said.findings.missing[subject], subject.key
+    return [
+        f"Group {group} of {attribute} is missing: no row in the whole batch, usually "
+        f"{usual.rows:,.0f} rows in {usual.queries:,.0f} queries.",
+        f"Last there in {usual.last}; in {usual.held} of the {usual.baseline} batches up to that "
+        f"one, at least {FEWEST_QUERIES} queries held it.",
+        f"So no score of {attribute} is ok: it would say nothing of {group}.",
+        f"Look at what is delivered: the rows of {group} in the logs, and the values of "
+        f"{attribute} in the item table or the logs.",
+        f"If there is no {group} from now on, mark a release with the first batch without it.",
+    ]
 
 
 def _gate_lines(subject: Subject, said: Said) -> list[str]:

@@ -65,7 +65,7 @@ def alerts(
     else:
         where = f"{_WAITING} AND coalesce(snoozed_until <= ?, true)"
         found = _rows(settings, ALERTS, where, [now()])
-    order = {"gate": 0, "breach": 1, "flip": 2, "shift": 3}
+    order = {"gate": 0, "missing": 1, "breach": 2, "flip": 3, "shift": 4}
     found.sort(key=lambda row: (order[row["kind"]], row["slice"] != "all", _words(row)))
     return sorted(found, key=lambda row: str(row["opened"]), reverse=True)
 

@@ -131,7 +131,7 @@ def _assessed(
         with sealed(connection, store_of(settings), "assess", {"batches": due}):
             for change in look.changes:
                 replace(connection, change.table, change.rows, change.by, change.which)
-            write_statuses(connection, look.found.reasons, look.wrong)
+            write_statuses(connection, look.found.reasons, look.found.missing, look.wrong)
             write_markers(connection, *look.markers)
             _note(connection, due)
     by_batch = (change.which for change in look.changes if change.table in _BY_BATCH)
@@ -171,7 +171,7 @@ def _look(
     found = computed(connection, settings, every, stored, releases)
     rows = AlertRows(connection, settings, stored, found, sendable)
     changes = _changes(connection, settings, every, found, *alert_tables(rows))
-    wrong = wrong_statuses(connection, found.reasons)
+    wrong = wrong_statuses(connection, found.reasons, found.missing)
     return _Look(found, rows, changes, wrong, marker_changes(connection, from_log))
 
 

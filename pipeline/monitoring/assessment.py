@@ -25,10 +25,18 @@ from pipeline.monitoring.inputs import (
     Groups,
     Matrix,
     intervals,
+    read_attributes,
     read_facts,
     read_groups,
     read_matrix,
+    read_presence,
     read_verdicts,
+)
+from pipeline.monitoring.missing_groups import (
+    missing_findings,
+    missing_reasons,
+    named_groups,
+    serving,
 )
 from pipeline.monitoring.previous import Stored
 from pipeline.settings.audit import Settings
@@ -40,14 +48,16 @@ class Found:
     """What is found about batches from ``start`` on.
 
     ``gates`` hold for each batch what its gates say and how many batches it was compared with;
-    ``reasons`` why its verdicts are gated, None where they are not.  ``gated`` are all batches that
-    a gate keeps out, earlier ones too, and ``excluded`` attributes and batches of acknowledged
+    ``reasons`` why its verdicts are gated, None where they are not.  ``missing`` holds for each
+    batch and attribute that lacks a group why none of its scores is ok.  ``gated`` are all batches
+    that a gate keeps out, earlier ones too, and ``excluded`` attributes and batches of acknowledged
     incidents.
     """
 
     start: str
     gates: dict[str, tuple[tuple[Gated, ...], tuple[int, ...]]]
     reasons: dict[str, str | None]
+    missing: dict[str, dict[str, str]]
     gated: set[str]
     excluded: Exclusions
     matrix: Matrix
@@ -84,6 +94,7 @@ def computed(
     gated = failed | {batch for batch, reason in reasons.items() if reason}
     rows = every[max(0, at - 2 * settings.trends.window) :]
     matrix = read_matrix(connection, settings, rows)
+    presence = read_presence(connection, rows, named_groups(stored.standing))
     verdicts = read_verdicts(connection, [batch for batch in every[at:] if batch not in gated])
 
     @cache
@@ -103,6 +114,10 @@ def computed(
             shift_findings(into, matrix, night, settings.trends)
             groups = partial(intervals_of, into.batch)
             flip_findings(into, matrix, night, able, groups, settings.trends)
+        serves = serving(presence, gated, excluded)
+        for row, batch in enumerate(rows[first:], first):
+            if batch not in gated:
+                missing_findings(findings[batch], presence, row, serves, releases, settings.trends)
         for into in findings.values():
             cover(into)
         known = before(stored.standing, stored.start)
@@ -116,8 +131,9 @@ def computed(
         agreed, excluded = excluded, _excluded(stored, episodes)
         if agreed == excluded:
             break
+    missing = missing_reasons(episodes, stored.start, read_attributes(connection))
     return Found(
-        stored.start, gates, reasons, gated, excluded, matrix, followed, findings, episodes
+        stored.start, gates, reasons, missing, gated, excluded, matrix, followed, findings, episodes
     )
 
 

@@ -69,47 +69,56 @@ def replace(
         )
 
 
-_STATUS = "CASE WHEN gated.reason IS NULL OR verdict = 'not_judged' THEN {} ELSE {} END"
+_MISSING = "said.reasons[list_position(said.attributes, attribute)]"
+_STATUS = (
+    "CASE WHEN verdict = 'not_judged' THEN {0} WHEN said.gated IS NOT NULL THEN {1} "
+    f"WHEN verdict = 'ok' AND {_MISSING} IS NOT NULL THEN {{2}} ELSE {{0}} END"
+)
 _WANTED = {
-    "status": _STATUS.format("verdict", "'gated'"),
-    "status_reason": _STATUS.format("verdict_reason", "gated.reason"),
+    "status": _STATUS.format("verdict", "'gated'", "'insufficient'"),
+    "status_reason": _STATUS.format("verdict_reason", "said.gated", _MISSING),
 }
+Reasons = Mapping[str, str | None]
+"""Why batches are gated, None where they are not."""
+Lacking = Mapping[str, Mapping[str, str]]
+"""By batch and attribute: why none of its scores is ok, where a group is missing."""
 
 
 def wrong_statuses(
-    connection: duckdb.DuckDBPyConnection, reasons: Mapping[str, str | None]
+    connection: duckdb.DuckDBPyConnection, reasons: Reasons, missing: Lacking
 ) -> set[str]:
-    """Batches whose statuses are not what their gates make of their verdicts.
-
-    ``reasons`` says for each batch why it is gated, None where it is not.
-    """
+    """Batches whose statuses are not what gates and missing groups make of their verdicts."""
     differs = " OR ".join(f"{name} IS DISTINCT FROM {wanted}" for name, wanted in _WANTED.items())
-    with _registered(connection, _as_table(reasons)):
+    with _registered(connection, _as_table(reasons, missing)):
         found = connection.execute(
-            f"SELECT DISTINCT batch FROM history.fairness_history JOIN {_NEW} AS gated "
+            f"SELECT DISTINCT batch FROM history.fairness_history JOIN {_NEW} AS said "
             f"USING (batch) WHERE {differs}"
         ).fetchall()
     return {batch for (batch,) in found}
 
 
 def write_statuses(
-    connection: duckdb.DuckDBPyConnection, reasons: Mapping[str, str | None], which: set[str]
+    connection: duckdb.DuckDBPyConnection, reasons: Reasons, missing: Lacking, which: set[str]
 ) -> None:
-    """Make the statuses of some batches what their gates make of their verdicts."""
+    """Make the statuses of some batches what gates and missing groups make of their verdicts."""
     if not which:
         return
     assigned = ", ".join(f"{name} = {wanted}" for name, wanted in _WANTED.items())
-    with _registered(connection, _as_table({b: reasons[b] for b in sorted(which)})):
+    with _registered(connection, _as_table({b: reasons[b] for b in sorted(which)}, missing)):
         connection.execute(
-            f"UPDATE history.fairness_history SET {assigned} FROM {_NEW} AS gated "
-            "WHERE gated.batch = fairness_history.batch"
+            f"UPDATE history.fairness_history SET {assigned} FROM {_NEW} AS said "
+            "WHERE said.batch = fairness_history.batch"
         )
 
 
-def _as_table(reasons: Mapping[str, str | None]) -> pyarrow.Table:
+def _as_table(reasons: Reasons, missing: Lacking) -> pyarrow.Table:
+    lacking = [missing.get(batch, {}) for batch in reasons]
+    texts = pyarrow.list_(pyarrow.string())
     return pyarrow.table(
         {
             "batch": pyarrow.array(list(reasons), pyarrow.string()),
-            "reason": pyarrow.array(list(reasons.values()), pyarrow.string()),
+            "gated": pyarrow.array(list(reasons.values()), pyarrow.string()),
+            "attributes": pyarrow.array([list(each) for each in lacking], texts),
+            "reasons": pyarrow.array([list(each.values()) for each in lacking], texts),
         }
     )

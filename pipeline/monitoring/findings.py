@@ -3,7 +3,8 @@
 A threshold is breached by one score.  Scores of one attribute and slice move together, so shifts
 and other losers are found for the attribute and slice, with the scores that show it.
 
-Not here: statistics (``trends``), and what becomes of a finding batch after batch (``episodes``).
+Not here: groups that are gone (``missing_groups``), statistics (``trends``), and what becomes of a
+finding batch after batch (``episodes``).
 """
 
 from collections.abc import Callable, Iterable
@@ -16,15 +17,31 @@ from scipy.special import ndtr
 from metrics import WHOLE
 from pipeline.monitoring.followed_scores import Night
 from pipeline.monitoring.inputs import Groups, Integers, Matrix
-from pipeline.monitoring.subjects import Part, Series, Subject
+from pipeline.monitoring.subjects import Part, Series, Subject, is_piece
 from pipeline.settings.sections import Trends
 from pipeline.trends import Gated
 
 FLIP_SHARE = 0.8
 """Share of the baseline on which a group is worst off, to be the usual loser: with 14 batches and
 two equal groups, chance alone gives it to one of them in 1 of 77 cases."""
-_TELL = {"flip": ("breach",), "shift": ("breach", "flip")}
-"""Kinds that tell of an incident what a finding of another kind would tell again."""
+_TELL = {"flip": ("breach", "missing"), "shift": ("breach", "flip", "missing")}
+"""Kinds that tell of an incident what a finding of another kind would tell again.  Without one of
+its groups an attribute has other scores, and perhaps another loser."""
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What there usually is of a group that is missing: medians of queries and rows.
+
+    ``last`` is the last batch that had it, ``held`` how many of the ``baseline`` batches up to that
+    one had enough of it.
+    """
+
+    last: str
+    queries: float
+    rows: float
+    held: int
+    baseline: int
 
 
 @dataclass
@@ -37,7 +54,8 @@ class Findings:
     where that is an earlier one.
 
     Of shifts and flips, ``scores`` are those that show it, what says most first, and ``tested`` is
-    how many could have; ``usual`` is the former loser of each flipped score.
+    how many could have; ``usual`` is the former loser of each flipped score.  ``missing`` says
+    what there usually is of each group that is missing.
     """
 
     batch: str
@@ -48,6 +66,7 @@ class Findings:
     scores: dict[Subject, tuple[Series, ...]] = field(default_factory=dict)
     tested: dict[Subject, int] = field(default_factory=dict)
     usual: dict[Series, str] = field(default_factory=dict)
+    missing: dict[Subject, Usual] = field(default_factory=dict)
 
 
 def gate_findings(into: Findings, said: Iterable[Gated]) -> None:
@@ -175,12 +194,15 @@ def tells(kind: str, part: Part, subject: Subject) -> bool:
 def cover(into: Findings) -> None:
     """Note which findings tell again what another one of the batch tells.
 
-    A breach of a slice is covered by that of the same score in the whole batch.
+    A breach of a slice is covered by that of the same score in the whole batch, and a missing group
+    of an intersection by a missing group that it is a piece of.
     """
     about = {(subject.kind, subject.part) for subject in into.found}
     for subject in into.found:
         if subject.kind in _TELL:
             covered = any(tells(kind, part, subject) for kind, part in about)
+        elif subject.kind == "missing":
+            covered = any(is_piece(subject, other) for other in into.missing)
         else:
             whole = None if subject.part.is_whole or not subject.series else subject.series.whole
             covered = whole is not None and Subject.about(subject.kind, whole) in into.found

@@ -3,7 +3,7 @@
 Not here: what earlier assessments left there (``previous``).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -171,6 +171,69 @@ def read_facts(connection: duckdb.DuckDBPyConnection, batches: Sequence[str]) ->
             },
         )
     return found
+
+
+@dataclass(frozen=True)
+class Presence:
+    """What consecutive batches hold of each group; arrays of shape (batches, groups).
+
+    ``groups`` are pairs of attribute and group, rows without a group left out.  ``queries`` and
+    ``rows`` are counts of whole batches, ``told`` is whether the batch knows the attribute at all.
+    """
+
+    batches: tuple[str, ...]
+    groups: tuple[tuple[str, str], ...]
+    queries: Integers
+    rows: Integers
+    told: NDArray[np.bool_]
+
+
+def read_presence(
+    connection: duckdb.DuckDBPyConnection,
+    batches: Sequence[str],
+    named: Collection[tuple[str, str]] = (),
+) -> Presence:
+    """What ``batches``, which are in key order, hold of the groups of any, and of those ``named``.
+
+    Where queries were not counted, lists stand for them; where neither was, there are none.
+    """
+    # A history that was not written to since an upgrade lacks what is new.
+    counted = "queries" in connection.sql("FROM history.prefix_stats LIMIT 0").columns
+    held = "any_value(held.queries), any_value(held.lists)" if counted else "any_value(held.lists)"
+    cells = connection.execute(
+        "SELECT batch, attribute, group_value, sum(rank_counts.rows)::BIGINT, "
+        f"coalesce({held}, 0)::BIGINT "
+        "FROM history.rank_counts LEFT JOIN history.prefix_stats AS held "
+        "USING (batch, slice, slice_value, attribute, group_value) "
+        "WHERE slice = ? AND list_contains(?, batch) GROUP BY ALL",
+        [WHOLE, list(batches)],
+    ).fetchall()
+    found = {(attribute, group) for _, attribute, group, *_ in cells if group != UNKNOWN}
+    groups = tuple(sorted(found | {*named}))
+    row_of = {batch: row for row, batch in enumerate(batches)}
+    column_of = {group: column for column, group in enumerate(groups)}
+    about: dict[str, list[int]] = {}
+    for column, (attribute, _) in enumerate(groups):
+        about.setdefault(attribute, []).append(column)
+    shape = (len(batches), len(groups))
+    queries, rows = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    told = np.zeros(shape, dtype=np.bool_)
+    for batch, attribute, group, size, with_it in cells:
+        row = row_of[batch]
+        told[row, about.get(attribute, [])] = True
+        if group != UNKNOWN:
+            column = column_of[attribute, group]
+            queries[row, column], rows[row, column] = with_it, size
+    return Presence(tuple(batches), groups, queries, rows, told)
+
+
+def read_attributes(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Attributes of all scores, intersections among them, by name."""
+    rows = connection.execute(
+        "SELECT DISTINCT attribute FROM history.fairness_history WHERE attribute IS NOT NULL "
+        "ORDER BY ALL"
+    ).fetchall()
+    return [attribute for (attribute,) in rows]
 
 
 def read_verdicts(

@@ -114,7 +114,8 @@ class AlertRows:
         subjects = {each.subject for each in episodes}
         # A text about a breach also says how much of its attribute and slice moved with it.
         subjects |= {Subject(kind, each.part) for each in subjects for kind in ("shift", "flip")}
-        series = {each.series for each in subjects if each.series and each.kind != "gate"}
+        scored = (each for each in subjects if each.kind not in ("gate", "missing"))
+        series = {each.series for each in scored if each.series}
         series.update(*(findings.scores.get(each, ()) for each in subjects))
         return Said(
             findings,

@@ -1,4 +1,4 @@
-"""What episodes are about: scores, the attributes of slices, gates.
+"""What episodes are about: scores, the attributes of slices, groups, gates.
 
 Not here: what is wrong with them (``findings``).
 """
@@ -44,7 +44,7 @@ def _names(attribute: str | None) -> set[str | None]:
 
 
 class Series(NamedTuple):
-    """One score of one slice and attribute; of a gate, ``metric`` is its name."""
+    """One score of one slice and attribute; of a gate or a group, ``metric`` is its name."""
 
     slice: str
     slice_value: str
@@ -79,7 +79,7 @@ class Series(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """What an episode is about: for breaches a score, for gates the gate, else a part."""
+    """What an episode is about: a breach a score, a missing group or gate that, else a part."""
 
     kind: str
     part: Part
@@ -94,10 +94,31 @@ class Subject(NamedTuple):
 
     @classmethod
     def about(cls, kind: str, series: Series) -> "Subject":
-        """The subject that one score, or one gate, is."""
+        """The subject that one score, one group or one gate is."""
         return cls(kind, series.part, series)
 
     @property
     def key(self) -> tuple[str | None, ...]:
         """The columns of a series as ``alerts`` holds them: without score for a part."""
         return self.series or (*self.part, None, None)
+
+
+def is_piece(subject: Subject, other: Subject) -> bool:
+    """Whether a missing group belongs to another one: to a group of one of its attributes.
+
+    >>> women, mixed = (
+    ...     Subject.about("missing", Series(WHOLE, WHOLE, attribute, group, None))
+    ...     for attribute, group in (("gender", "F"), ("gender*region", "F*north"))
+    ... )
+    >>> is_piece(mixed, women), is_piece(women, mixed)
+    (True, False)
+    """
+    return subject != other and _values(other) <= _values(subject)
+
+
+def _values(subject: Subject) -> set[tuple[str | None, str | None]]:
+    """The attributes of a group, each with its value; together where values cannot be parted."""
+    attribute, group = subject.key[2:4]
+    names, values = (attribute or "").split(JOIN), (group or "").split(JOIN)
+    same = len(names) == len(values)
+    return {*zip(names, values, strict=True)} if same else {(attribute, group)}

@@ -19,7 +19,14 @@ from pipeline.settings.audit import Settings
 from schemas.columns import Table, literal, quoted
 from schemas.history import BATCHES, COUNTS_OF_HISTORY, HISTORY, SUPERSEDED
 from schemas.judged import JUDGED_OF
-from schemas.monitoring import ALERT_BATCHES, ALERTS, CHANGE_POINTS, GATES, TRENDS
+from schemas.monitoring import (
+    ALERT_BATCHES,
+    ALERTS,
+    CHANGE_POINTS,
+    GATES,
+    MISSING_GROUP,
+    TRENDS,
+)
 
 _SCORES, _GROUPS = HISTORY
 UNTOLD = (*SUPERSEDED, *COUNTS_OF_HISTORY)
@@ -166,11 +173,20 @@ def _same(one: str, other: str, names: Iterable[str]) -> str:
     return " AND ".join(f"{one}.{name} = {other}.{name}" for name in names)
 
 
+_REASON = (
+    f"CASE WHEN t.status_reason LIKE '{MISSING_GROUP}: %' AND EXISTS (FROM hidden_parts AS p "
+    f"WHERE p.slice = {literal(WHOLE)} AND (p.every OR p.attribute = t.attribute)) "
+    f"THEN '{MISSING_GROUP}' ELSE t.status_reason END"
+)
+"""SQL of a reason: which group was there earlier is not told where it was left out at times."""
+
+
 def _scores(source: str, names: list[str]) -> str:
     expressions = {name: f"t.{quoted(name)}" for name in names}
     for name in expressions.keys() & {*_SAID, *_OF_SCORES}:
         other = literal(_SAID[name]) if name in _SAID else "NULL"
-        expressions[name] = f"CASE WHEN h.batch IS NULL THEN t.{name} ELSE {other} END"
+        told = _REASON if name == "status_reason" else f"t.{name}"
+        expressions[name] = f"CASE WHEN h.batch IS NULL THEN {told} ELSE {other} END"
     if "lists_undefined" in expressions:
         expressions["lists_undefined"] = "CASE WHEN torn.batch IS NULL THEN t.lists_undefined END"
     return (

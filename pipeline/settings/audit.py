@@ -264,7 +264,9 @@ class Settings(Part):
     @property
     def config_hash(self) -> str:
         """Digest of all that stored scores depend on: not paths, schedule, limits or resources."""
-        return hash_of([self.rows_hash, self._digest_of(DECIDE_SCORES)])
+        # Groups decide where there are any: without them the digest is what it always was.
+        names = (name for name in DECIDE_SCORES if name != "groups" or self.groups)
+        return hash_of([self.rows_hash, self._digest_of(names)])
 
     @property
     def deciding(self) -> str:

@@ -105,14 +105,19 @@ class Given:
         part = {"batch": self.batch, "slice": "all", "slice_value": "all"}
         counted = {"lists": self.rows // 10, "queries": self.rows // 12, "rows": self.rows}
         known = {"relevance_known": self.rows, "click_known": self.rows}
-        cell = part | {"attribute": "gender", "rank": 1}
+        cell = part | {"attribute": "gender"}
         done = {"status": "done", "revision": 1, "lists": self.rows // 10}
         return {
             _SCORES.name: [{"batch": self.batch, **row} for row in self.scores],
             _GROUPS.name: [{"batch": self.batch, **row} for row in self.groups],
             "slice_counts": [part | counted | known],
             "rank_counts": [
-                cell | {"group_value": name, "rows": size} for name, size in sizes.items()
+                cell | {"rank": 1, "group_value": name, "rows": size}
+                for name, size in sizes.items()
+            ],
+            "prefix_stats": [
+                cell | {"group_value": name, "lists": size // 5, "queries": size // 6}
+                for name, size in sizes.items()
             ],
             BATCHES.name: [{"batch": self.batch, **done}],
         }

@@ -166,10 +166,29 @@ def check_extremes(row: Row, compared: Mapping[str, float]) -> None:
         assert name in tied
 
 
+def should_be_there(log: Log, attribute: str) -> set[str]:
+    expected = {
+        *log.settings.get("targets", {}).get(attribute, ()),
+        *log.settings.get("groups", {}).get(attribute, ()),
+    }
+    if log.items is not None:
+        names = attribute.split("*")
+        expected |= set(brute.catalogue_sizes(log.items, names if len(names) > 1 else names[0]))
+    return expected
+
+
 def check_aggregated(
     found: Found, key: tuple[str, str, str], measure: Measure, log: Log, values: Any
 ) -> None:
     compared = brute.compared_values(values, unknown_counts=log.unknown_counts)
+    if measure.expects is None:
+        # A group without rows is compared only where something says that it should be there.
+        there = should_be_there(log, key[2])
+        compared = {
+            name: value
+            for name, value in compared.items()
+            if name in there or value != Undefined("group_absent")
+        }
     undefined = [value for value in compared.values() if isinstance(value, Undefined)]
     numbers = [value for value in compared.values() if not isinstance(value, Undefined)]
     for aggregation in AGGREGATIONS:

@@ -367,7 +367,12 @@ def sliced(*parts: tuple[str, str]) -> Rows:
 
 def group_absent() -> set[str | None]:
     labels = [metric.usual.label for metric in TEN if metric.per_group]
-    found = scored(sliced(("x", "ab"), ("y", "aa")), metrics=labels, slices=["kind"])
+    found = scored(
+        sliced(("x", "ab"), ("y", "aa")),
+        metrics=labels,
+        slices=["kind"],
+        settings={"groups": {"group": ["a", "b"]}},
+    )
     for label in labels:
         assert found.groups["kind", "y", "group", label]["b"]["reason"] == "group_absent"
     return {

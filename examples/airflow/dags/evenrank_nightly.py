@@ -98,7 +98,7 @@ def _said(summary: dict[str, Any]) -> str:
         "fail_on": Param(
             [],
             type="array",
-            items={"enum": ["breach", "shift", "gate"]},
+            items={"enum": ["breach", "shift", "missing", "gate"]},
             description="What fails the task although its scores are stored.",
         ),
     },

@@ -166,7 +166,7 @@ class Copy:
         return self._rows(
             "FROM v_alerts WHERE state = 'open' OR (state = 'resolved' AND last_seen >= ?) "
             "ORDER BY state <> 'open', acknowledged_at IS NOT NULL, "
-            "list_position(['breach', 'gate', 'flip', 'shift'], kind), last_seen DESC, "
+            "list_position(['breach', 'gate', 'missing', 'flip', 'shift'], kind), last_seen DESC, "
             "slice <> 'all', alert LIMIT ?",
             since,
             most,

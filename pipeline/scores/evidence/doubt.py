@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 
 from metrics import Counts, Evaluation, Measure, asked, replicated
+from metrics.base import BY_CHANCE
 from metrics.evaluate import way_of
 from metrics.replicates import Replicated
 from metrics.weights import FloatArray, ratio_of
@@ -215,26 +216,22 @@ def against_chance(
     counts: Counts,
     confidence: float,
 ) -> Sequence[AgainstChance | None]:
-    """The scores of what groups get of a position weight, over what chance would give them.
+    """The scores of what groups get, over what the same lists in random order would give them.
 
-    None for what is no aggregation of one weighted sum over rows.  Where an aggregation is about
-    differences, what chance would give is taken away.
+    None for what is no aggregation of one weighted sum over rows, nor of lists of which that is
+    known.  Where an aggregation is about differences, what chance would give is taken away.
     """
     from pipeline.scores.evidence.comparisons import OF_RATIOS, GroupResamples, ends_of, is_compared
 
     none = (None,) * len(found.scores)
-    depth = int(counts.ranks.rank.max(initial=1))
-    totals = asked(found.measure, depth).totals
-    weighted = [weight for weight in totals.values() if weight is not None]
-    by_chance = drawn.of_weight(weighted[0]) if len(weighted) == 1 else None
-    if by_chance is None or found.values is None or made.groups is None or found.measure.expects:
+    if found.values is None or made.groups is None or found.measure.expects:
         return none
-    ((total, _),) = asked(found.measure, drawn.depth).weighted
-    got = counts.total("rows", weighted[0][counts.ranks.rank - 1])
-    share = ratio_of(got, by_chance.sum)
-    shares = ratio_of(drawn.replicates.totals[total], by_chance.resampled)
     values, groups = found.values.values, made.groups
-    fair, fairs = ratio_of(values, share), ratio_of(groups, shares)
+    due = _due(found, groups, drawn, counts)
+    if due is None:
+        return none
+    fair, fairs = due
+    share, shares = ratio_of(values, fair), ratio_of(groups, fairs)
     against: list[AgainstChance | None] = []
     for score, which in zip(found.scores, made.decided, strict=True):
         if score.value is None or not is_compared(score.name.aggregation):
@@ -245,8 +242,33 @@ def against_chance(
         part = GroupResamples(own[0][which], own[1][:, which], drawn.queries[which])
         lower, upper = _known(np.array(ends_of(way, part, confidence)))
         value, settled = float(way.of(part.value)), float(way.of(fair[which]))
-        against.append(AgainstChance(value, lower, upper, settled))
+        known = isfinite(value) and isfinite(settled)
+        against.append(AgainstChance(value, lower, upper, settled) if known else None)
     return against
+
+
+def _due(
+    found: Evaluation, groups: FloatArray, drawn: "Resampled", counts: Counts
+) -> tuple[FloatArray, FloatArray] | None:
+    """Group values of the same lists in random order: of the batch, and of its resamples."""
+    measure = found.measure
+    if measure.uses_lists:
+        sums = [
+            each.list_sums.get((measure.label, BY_CHANCE)) for each in (counts, drawn.replicates)
+        ]
+        one, many = (None if each is None else ratio_of(each.value, each.weight) for each in sums)
+        return None if one is None or many is None else (one, many)
+    weighted = asked(measure, int(counts.ranks.rank.max(initial=1))).weighted
+    by_chance = drawn.of_weight(weighted[0][1]) if len(weighted) == 1 else None
+    if by_chance is None or found.values is None:
+        return None
+    ((total, _),) = asked(measure, drawn.depth).weighted
+    # What a value is divided by stays as it is, so that values are as weights are.
+    got = counts.total("rows", weighted[0][1][counts.ranks.rank - 1])
+    return (
+        found.values.values * ratio_of(by_chance.sum, got),
+        groups * ratio_of(by_chance.resampled, drawn.replicates.totals[total]),
+    )
 
 
 def _known(ends: FloatArray) -> list[float | None]:

@@ -187,7 +187,7 @@ class Noise:
     def _sums(self, mix: Mix, weight: FloatArray, counts: Counts) -> FloatArray:
         """Each group's weight in draws, shape (draws, groups), within what positions allow."""
         mean, covariance = mix.weighted(weight)
-        covariance = _inflated(covariance, self._variance_of(weight))
+        covariance = inflated(covariance, self._variance_of(weight))
         # What cannot change is what it is: not another number by a last bit.
         still = covariance.diagonal() <= (ROUNDING * mean) ** 2
         mean = np.where(still, counts.total("rows", weight[counts.ranks.rank - 1]), mean)
@@ -199,7 +199,7 @@ class Noise:
         """Each group's sum of shares of pairs won in draws, shape (draws, groups)."""
         mean, covariance = mix.pairs_won()
         of_queries = None if self._clusters is None else self._clusters.pair_variance
-        covariance = _inflated(covariance, of_queries)
+        covariance = inflated(covariance, of_queries)
         return np.clip(drawn(mean, covariance, self._normal(mix.groups)), 0.0, 2.0 * mean)
 
     def _mix(self, groups: tuple[str, ...]) -> Mix:
@@ -261,7 +261,7 @@ class Noise:
         mix = self._mix(counts.groups)
         weight = exposure_at(np.arange(1, int(mix.length.max(initial=1)) + 1))
         covariance, of_queries = mix.weighted(weight)[1], self._variance_of(weight)
-        alone, together = np.diag(covariance), np.diag(_inflated(covariance, of_queries))
+        alone, together = np.diag(covariance), np.diag(inflated(covariance, of_queries))
         return float(together.sum() / alone.sum()) if alone.sum() > 0.0 else 1.0
 
     def _shuffled(self, groups: tuple[str, ...]) -> PrefixCounts:
@@ -277,7 +277,7 @@ class Noise:
         )
 
 
-def _inflated(covariance: FloatArray, of_queries: FloatArray | None) -> FloatArray:
+def inflated(covariance: FloatArray, of_queries: FloatArray | None) -> FloatArray:
     """``covariance``, with variances no smaller than those ``of_queries``.
 
     Lists of a query that are alike move together: there is less to average over (Kish 1965).

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from histories import NIGHTS, fill, gap, put, score
-from stores import copied, write_settings
+from histories import NIGHTS, Given, fill, gap, put, quiet, score, write
+from stores import copied, deliver, in_batch, in_history, random_lists, write_settings
 
 from pipeline.cli.main import main
 from pipeline.monitoring.assess import assess
@@ -158,6 +158,50 @@ def test_gates_and_shifts_may_fail_a_run(settings: Settings) -> None:
         evenrank("run", "--batch", NIGHTS[14], "--fail-on", kind, code=code)
     given = ["--fail-on", "breach", "--fail-on", "gate"]
     evenrank("run", "--batch", NIGHTS[14], *given, code=5)
+
+
+@pytest.mark.slow
+def test_a_missing_group_is_told_and_fails_a_run_that_asks_for_it(settings: Settings) -> None:
+    sizes = {"F": 450, "M": 420, "X": 130}
+    every = [Given(NIGHTS[at], [score(quiet(at))], sizes=sizes) for at in range(14)]
+    write(settings, [*every, Given(NIGHTS[14], [score(0.9)], sizes={"F": 520, "M": 480})])
+    assess(settings)
+    words = ("run", "--batch", NIGHTS[14])
+    for kind, code in (("breach", 4), ("gate", 4), ("missing", 5)):
+        evenrank(*words, "--fail-on", kind, code=code)
+    assert "Group X of gender is missing" in evenrank("alerts").stdout.replace("\n", " ")
+    assert "insufficient" in evenrank("history", "--batch", NIGHTS[14]).stdout
+    (row,) = document("alerts", "--batch", NIGHTS[14])["alerts"]
+    assert (row["kind"], row["metric"], row["attribute"]) == ("missing", "X", "gender")
+    evenrank("alerts", "snooze", row["alert"], "--until", "2999-01-01")
+    assert names() == []
+
+
+@pytest.mark.slow
+def test_a_run_without_a_group_is_not_ok_and_does_not_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = SETTINGS.replace("0.8", "0.1").replace("least: 3", "least: 7")
+    found = load_settings(write_settings(tmp_path, text))
+    for at, night in enumerate(NIGHTS[:5]):
+        rows = random_lists(at, 60)
+        if at == 4:
+            rows = [{**row, "gender": row["gender"].replace("X", "F")} for row in rows]
+        deliver(tmp_path, rows, batch=night)
+    evenrank("backfill", "--from", NIGHTS[0], "--to", NIGHTS[3])
+    said = " ".join(evenrank("run", "--batch", NIGHTS[4]).stdout.split())
+    assert "(status insufficient)" in said
+    assert "Group X of gender is missing" in said
+    rows = in_history(found, "FROM fairness_history ORDER BY batch")
+    told = {(row["batch"], row["verdict"], row["status"], row["status_reason"]) for row in rows}
+    judged = [each for each in sorted(told, key=str) if each[1] != "not_judged"]
+    assert judged == [
+        *((night, "ok", "ok", None) for night in NIGHTS[:4]),
+        (NIGHTS[4], "ok", "insufficient", "missing_group: X"),
+    ]
+    own = in_batch(found, "SELECT DISTINCT status FROM fairness_history", NIGHTS[4])
+    assert {row["status"] for row in own} == {"ok", "not_judged"}
 
 
 def test_a_backfill_ends_with_open_alerts(settings: Settings) -> None:

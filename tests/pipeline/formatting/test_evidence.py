@@ -71,6 +71,11 @@ def test_certainty_is_told_to_the_unfair_side() -> None:
     assert power_text(SCORE | {"metric": "Gone", "detectable": 0.3}) == ""
 
 
+def test_nothing_is_assured_where_a_group_is_missing() -> None:
+    """A verdict of ok is taken back then, and what it rested on stays in the row."""
+    assert power_text(SCORE | {"status": "insufficient", "assured": True}) == ""
+
+
 def test_certainty_is_about_the_judged_groups() -> None:
     row = SCORE | {"assured": False, "judged_value": 0.9, "judged_lower": 0.7, "judged_upper": 1.0}
     assert power_text(row) == "Not assured: 0.700 to 1.00."
