@@ -125,7 +125,7 @@ def test_of_a_score_that_is_left_out_only_its_place_is_told(tmp_path: Path) -> N
     assert {*row} >= {*TOLD}
     for k in (0, K):
         settings = small_audit(tmp_path / str(k), privacy={"min_cell": k})
-        put(settings, DAY, [score(0.5) | row])
+        put(settings, DAY, [score(0.5) | row], sizes={"Ada": 12, "M": 988})
         (told,) = labelled(settings)
         assert {name for name, value in told.items() if value is not None and name in row} == (
             set() if k else {*row}
