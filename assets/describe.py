@@ -101,9 +101,10 @@ def score_numbers(rows: Sequence[Row]) -> Numbers:
 
 
 def verdict_counts(rows: Sequence[Row]) -> Numbers:
-    """How many scores are beyond their threshold, rest on too little, and have no value."""
+    """How many scores are beyond their threshold, and why; rest on too little; have no value."""
     return {
         "breaches": sum(row["status"] == "breach" for row in rows),
+        "composition": sum(row["status"] == "composition" for row in rows),
         "insufficient": sum(row["status"] == "insufficient" for row in rows),
         "undefined": sum(row["value"] is None for row in rows),
     }

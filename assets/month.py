@@ -24,13 +24,14 @@ from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
 from pipeline.store.sessions import attach, working
 from schemas.columns import Row
+from schemas.judged import JUDGED_OF, as_judged
 
 DAYS = 31
 """Batches that a month has at most."""
 _COPY = "copy"
 _COLUMNS = (
     *("batch", "slice", "slice_value", "attribute", "metric", "aggregation"),
-    *("value", "reason", "lower", "upper", "status"),
+    *("value", "reason", "lower", "upper", "status", *JUDGED_OF.values(), "judged_groups"),
 )
 
 
@@ -113,7 +114,7 @@ def last_month(
 def _items(settings: Settings, found: Sequence[Course]) -> Iterator[str]:
     """A list item for each score: in the narrow column that Dagster has for it, tables are cut."""
     for course in found:
-        row, limit = course.last, course.limit(settings)
+        row, limit = as_judged(course.last), course.limit(settings)
         look = LOOKS[row["status"]]
         name = _literal(" ".join(filter(None, (course.attribute, course.label))))
         value = "no value" if row["value"] is None else number(row["value"])

@@ -18,10 +18,12 @@ from assets.scores import asset_of
 from assets.stored import Stored, stored
 from metrics import WHOLE, ScoreName, parse_score
 from pipeline.errors import AuditError
+from pipeline.formatting.evidence import power_text
 from pipeline.history.series import label_of
 from pipeline.settings.audit import Settings
 from pipeline.settings.sections import Threshold
 from schemas.columns import Row
+from schemas.judged import as_judged, group_names
 
 BINARY = "relevance_is_binary"
 
@@ -95,26 +97,31 @@ def verdict(score: ScoreName, limit: Threshold, batch: str, rows: Sequence[Row])
 
     Fails on a breach anywhere, and where the whole batch has no value, or too little to tell: what
     could not be shown is not fair.  Slices like that are listed, but fail nothing: small slices
-    lack groups.
+    lack groups.  Composition is told and fails nothing: the order of the lists is not unfair.
     """
     breaches = [row for row in rows if row["status"] == "breach"]
     untold = [row for row in rows if row["status"] in ("undefined", "insufficient")]
     missing = [row for row in untold if row["slice"] == WHOLE]
+    mixed = [row for row in rows if row["status"] == "composition"]
+    held = [row for row in rows if row["status"] == "ok"]
     return Finding(
         asset_of(score.measure.metric),
         score.slug,
         batch,
         passed=bool(rows) and not breaches and not missing,
-        description=_verdict_text(limit, rows, breaches, untold),
+        description=_verdict_text(limit, rows, breaches, mixed, untold),
         metadata={
             "score": score.label,
             "threshold": at_limit(limit),
             "judged": len(rows),
             "breaches": len(breaches),
+            "composition": len(mixed),
             "undefined": sum(row["status"] == "undefined" for row in untold),
             "insufficient": sum(row["status"] == "insufficient" for row in untold),
             "breaching": table([_shown(row) for row in _worst_first(score, breaches)]),
+            "by_composition": table([_shown(row) for row in mixed]),
             "untold": table([_shown(row) for row in untold]),
+            "ok": table([_shown(row) for row in held if row["slice"] == WHOLE]),
         },
     )
 
@@ -122,32 +129,47 @@ def verdict(score: ScoreName, limit: Threshold, batch: str, rows: Sequence[Row])
 def _worst_first(score: ScoreName, rows: Sequence[Row]) -> list[Row]:
     # A breach without a value is one that no number is low enough for.
     def badness(row: Row) -> float:
-        return -inf if row["value"] is None else float(row["value"])
+        value = as_judged(row)["value"]
+        return -inf if value is None else float(value)
 
     return sorted(rows, key=badness, reverse=score.alarm == "high")
 
 
 def _verdict_text(
-    limit: Threshold, rows: Sequence[Row], breaches: Sequence[Row], untold: Sequence[Row]
+    limit: Threshold,
+    rows: Sequence[Row],
+    breaches: Sequence[Row],
+    mixed: Sequence[Row],
+    untold: Sequence[Row],
 ) -> str:
     if not rows:
         return "The score was not computed for the batch."
-    said = [f"{len(rows) - len(breaches) - len(untold)} of {len(rows)} are at {at_limit(limit)}"]
+    fair = len(rows) - len(breaches) - len(mixed) - len(untold)
+    said = [f"{fair} of {len(rows)} are at {at_limit(limit)}"]
     if breaches:
-        where = ", ".join(sorted({row["attribute"] or "no attribute" for row in breaches}))
-        said.append(f"{len(breaches)} are not ({where})")
+        said.append(f"{len(breaches)} are not ({_attributes(breaches)})")
+    if mixed:
+        said.append(
+            f"{len(mixed)} are not, nor would lists in random order be ({_attributes(mixed)}): "
+            "groups are in different lists"
+        )
     for (what, why), same in groupby(sorted(map(_why, untold))):
         said.append(f"{len(list(same))} {what} ({why})")
     return "; ".join(said) + "."
 
 
+def _attributes(rows: Sequence[Row]) -> str:
+    return ", ".join(sorted({row["attribute"] or "no attribute" for row in rows}))
+
+
 def _why(row: Row) -> tuple[str, str]:
     if row["status"] == "undefined":
-        return "have no value", row["reason"]
+        return "have no value", row["reason"] or "without the groups of too little evidence"
     return "rest on too little", row["status_reason"]
 
 
 def _shown(row: Row) -> dict[str, Any]:
+    row = as_judged(row)
     return {
         "slice": row["slice"],
         "slice_value": row["slice_value"],
@@ -157,4 +179,9 @@ def _shown(row: Row) -> dict[str, Any]:
         "upper": row["upper"],
         "worst_group": row["worst_group"] or "",
         "reason": row["reason"] or row["status_reason"] or "",
+        "expected": row["expected"],
+        "p_noise": row["p_noise"],
+        "against_chance": row.get("against_chance"),
+        "not_judged": ", ".join(group_names(row.get("thin_groups"))),
+        "certainty": power_text(row),
     }

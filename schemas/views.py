@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from schemas.columns import Column, Table, literal, quoted
 from schemas.copy import ABOUT, DUE_AT, THRESHOLD_MAX, THRESHOLD_MIN, WORST_LISTS
 from schemas.history import BATCH_STATUSES, BATCHES, HISTORY
+from schemas.judged import JUDGED_OF, judged_sql
 from schemas.monitoring import ALERTS, CHANGE_POINTS, GATES, MARKERS, SERIES_KEY, TRENDS
 from schemas.scores import LABEL, STATUSES
 
-VIEWS_VERSION = 2
+VIEWS_VERSION = 3
 """Goes up when a column or a row of a view changes its meaning, its name or its type, or goes."""
 
 
@@ -53,6 +54,17 @@ _LABEL = Column("label", "VARCHAR", "metric and aggregation as printed: EXP.MinM
 _RELEASE = Column("release", "VARCHAR", "what was marked last, at or before the batch", True)
 _SCORE_KEY = (*_SCORES.columns[:6], _LABEL)
 """The columns that name a score, in every view that is about scores."""
+_TOLD = tuple(
+    Column(
+        each.name,
+        each.type,
+        f"{each.text}; of all groups where nothing is told of those" if named else each.text,
+        each.nullable,
+    )
+    for each in _SCORES.columns
+    for named in [each.name in JUDGED_OF.values()]
+)
+"""The columns of a score, with those of judged groups filled: nobody has to look at two."""
 
 
 def _of(table: Table, *names: str) -> tuple[Column, ...]:
@@ -97,10 +109,11 @@ def _released(batches: str) -> str:
 _HISTORY = View(
     "v_history",
     "Every current score, with the limits it was judged by.",
-    (*_SCORES.columns, _LABEL, _RELEASE, THRESHOLD_MIN, THRESHOLD_MAX),
+    (*_TOLD, _LABEL, _RELEASE, THRESHOLD_MIN, THRESHOLD_MAX),
     key=_KEY,
     query="SELECT scores.*, release, threshold_min, threshold_max "
-    f"FROM (SELECT *, {LABEL} AS label FROM fairness_history) AS scores "
+    f"FROM (SELECT * REPLACE ({', '.join(f'{sql} AS {of}' for of, sql in judged_sql().items())}), "
+    f"{LABEL} AS label FROM fairness_history) AS scores "
     f"LEFT JOIN ({_released('batches')}) AS released ON released.batch = scores.batch "
     "LEFT JOIN thresholds ON "
     + _same("thresholds", "scores", ("config_hash", "slice", *SERIES_KEY[2:])),
@@ -134,9 +147,12 @@ _STATES = ("done", *BATCH_STATUSES[1:], "missing", "absent")
 _TRENDS = ("center", "spread", "baseline", "residual", "ewma", "cusum")
 _NEWS = ("p_adjusted", "shift", "since")
 _VALUES = ("value", "reason", "lower", "upper", "expected", "noise_limit", "p_noise")
-_JUDGED = ("threshold_min", "threshold_max", "status", "status_reason", "verdict")
+_CHANCE = ("against_chance", "against_chance_lower", "against_chance_upper")
+_LIMITS = ("threshold_min", "threshold_max", "status", "status_reason", "verdict")
+_JUDGED = (*JUDGED_OF.values(), "judged_groups", "thin_groups")
+_POWER = ("assured", "detectable", "lists_needed")
 _LOSERS = ("worst_group", "best_group", "lists")
-_SCORED = (*_VALUES, *_JUDGED, *_LOSERS)
+_SCORED = (*_VALUES, *_CHANCE, *_LIMITS, *_JUDGED, *_POWER, *_LOSERS)
 _SERIES = ", ".join(SERIES_KEY)
 _AXIS = f"(SELECT *, row_number() OVER (ORDER BY batch) AS turn FROM {_COVERAGE.name})"
 _FOLLOWING = (
@@ -249,7 +265,7 @@ VIEWS: tuple[View, ...] = (
     ),
     View(
         "v_breaches",
-        "A score beyond its threshold.",
+        "A score that breaches its threshold.",
         _HISTORY.columns,
         key=_KEY,
         query="FROM v_history WHERE status = 'breach'",

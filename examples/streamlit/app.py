@@ -20,6 +20,7 @@ import streamlit as st
 COPY = Path([*sys.argv[1:], os.environ.get("EVENRANK_DASHBOARD", "store/dashboard.duckdb")][0])
 LOOKS = {  # verdicts; colours of Okabe and Ito, and the symbol and the word say it without them
     "breach": ("✕", "#D55E00"),
+    "composition": ("≠", "#F0E442"),
     "insufficient": ("?", "#E69F00"),
     "gated": ("⊘", "#CC79A7"),
     "undefined": ("∅", "#56B4E9"),
@@ -35,7 +36,8 @@ NAMES = (
 )
 BATCHES = "SELECT batch, breach FROM v_batches WHERE scores > 0 ORDER BY batch DESC"
 SCORES = f"""
-    SELECT {NAMES}, replace(status, '_', ' ') AS status, value, lower, upper, worst_group,
+    SELECT {NAMES}, replace(status, '_', ' ') AS status, judged_value AS value,
+      judged_lower AS lower, judged_upper AS upper, judged_worst_group AS worst_group,
       slice, slice_value, attribute, label,
       CASE status WHEN 'breach' THEN 0 WHEN 'not_judged' THEN 2 ELSE 1 END AS gravity
     FROM v_history WHERE batch = ?

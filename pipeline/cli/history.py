@@ -23,7 +23,9 @@ _MOST_LINES = 400
 @click.option("--slice", "part", help="Slice column, or 'all' for whole batches.")
 @click.option("--attribute", help="Attribute.")
 @click.option("--metric", help="Metric or score label, as in EXP.MinMaxRatio.")
-@click.option("--status", help="ok, breach, insufficient, undefined, gated or not_judged.")
+@click.option(
+    "--status", help="ok, breach, composition, insufficient, undefined, gated or not_judged."
+)
 @click.option("--trend", is_flag=True, help="A line per score: the last month, or --from and --to.")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "jsonl"]), default="table")
 @click.option("--out", type=FILE, help="Write to a file instead of the terminal.")
@@ -51,10 +53,10 @@ def history(
     settings = settings_of(config)
     from metrics import METRICS, parse_score
     from pipeline.history.queries import labelled
-    from pipeline.history.series import last_month
+    from pipeline.history.series import batches_of, courses, last_month
     from pipeline.terminal import exports
     from pipeline.terminal.exports import write_csv, write_json_lines
-    from pipeline.terminal.printing import console, print_scores
+    from pipeline.terminal.printing import console, print_scores, score_details
     from pipeline.terminal.series import print_course, print_trends
     from schemas.scores import STATUSES
 
@@ -108,6 +110,9 @@ def history(
         if not (batches or status):
             print_course(console(), settings, rows)
         print_scores(console(), rows[:_MOST_LINES])
+        if len(courses(rows, batches_of(settings, rows))) == 1:
+            for line in score_details(rows[-1]):
+                console().print(line)
         if len(rows) > _MOST_LINES:
             click.echo(f"and {len(rows) - _MOST_LINES:,} more: narrow it, or --format csv")
     else:

@@ -162,8 +162,14 @@ def _one(
     from pipeline.monitoring.alerts import alerts
     from pipeline.runs.batches import run_batch
     from pipeline.terminal.alerts import print_alerts
-    from pipeline.terminal.closing import untold_lines
-    from pipeline.terminal.printing import batch_line, console, details, print_scores
+    from pipeline.terminal.closing import beside_breaches, untold_lines
+    from pipeline.terminal.printing import (
+        BREACH_COLUMNS,
+        batch_line,
+        console,
+        details,
+        print_scores,
+    )
     from pipeline.terminal.series import print_watched
 
     out = console(quiet=events_of_run.silent)
@@ -181,7 +187,9 @@ def _one(
             out.print(f"  {line}")
         if breached:
             out.print()
-            print_scores(out, breached, "Beyond their thresholds")
+            print_scores(out, breached, "Beyond their thresholds", BREACH_COLUMNS)
+            for line in beside_breaches(settings, breached):
+                out.print(line)
         print_watched(out, settings, last_month(settings, batch))
         print_alerts(out, alerts(settings, batches=[batch]), "Alerts seen in the batch")
     events_of_run.ended(gravest([outcome], _noticed(settings, [batch]), **ends))

@@ -61,6 +61,15 @@ VERDICTS = (
         text="breaches its threshold with confidence",
     ),
     Look(
+        name="composition",
+        symbol="≠",
+        ascii="~",
+        colour=YELLOW,
+        style="cyan",
+        shape="square",
+        text="beyond its threshold, as in random order too: groups are in different lists",
+    ),
+    Look(
         name="insufficient",
         symbol="?",
         ascii="?",
@@ -160,7 +169,7 @@ ABSENT = (
 )
 """Batches without scores: always hollow on the page."""
 LOOKS = {look.name: look for look in (*VERDICTS, *RUN, *ABSENT)}
-GRAVEST = ("breach", "gated", "insufficient")
+GRAVEST = ("breach", "gated", "composition", "insufficient")
 """Statuses that charts mark, those first that hide others."""
 
 

@@ -54,16 +54,16 @@ def breaches(settings: Settings, batches: Sequence[str]) -> list[Row]:
 
 
 def verdicts(settings: Settings, batches: Sequence[str]) -> dict[str, int]:
-    """How many scores have each status; where nothing can be told, of whole batches only.
+    """How many scores have each status; of those that are neither ok nor a breach, whole batches.
 
-    Small slices lack groups every day, which is no news.
+    Small slices lack groups, and differ in what lists they hold, every day, which is no news.
     """
     if not has_history(store_of(settings)):
         return {}
     with open_history(settings, read_only=True) as connection:
         rows = connection.execute(
             f"SELECT status, count(*) FROM {HISTORY_DATABASE}.fairness_history "
-            "WHERE (slice = ? OR status NOT IN ('undefined', 'insufficient')) "
+            "WHERE (slice = ? OR status NOT IN ('undefined', 'insufficient', 'composition')) "
             "AND list_contains(?, batch) "
             "GROUP BY status",
             [WHOLE, list(batches)],
@@ -71,18 +71,30 @@ def verdicts(settings: Settings, batches: Sequence[str]) -> dict[str, int]:
     return dict(rows)
 
 
-def insufficient_and_shifts(
+def judged_slices(settings: Settings, rows: Sequence[Row]) -> list[Row]:
+    """The scores of slices and whole batches that have the labels and batches of some ``rows``."""
+    batches, labels = ({row[name] for row in rows} for name in ("batch", "label"))
+    where = "status NOT IN ('not_judged', 'gated') AND list_contains(?, batch) "
+    return labelled(
+        settings, f"{where} AND list_contains(?, label)", [sorted(batches), sorted(labels)]
+    )
+
+
+def counted_and_shifts(
     settings: Settings, batches: Sequence[str]
-) -> tuple[dict[str, int], dict[str, int]]:
-    """By batch: scores of the whole batch that could not be told for sure, and shifts seen."""
+) -> tuple[dict[tuple[str, str], int], dict[str, int]]:
+    """Scores of whole batches by batch and status, and by batch the shifts that were seen."""
     with open_history(settings, read_only=True) as connection:
-        few = connection.execute(
-            "SELECT batch, count(*) FROM history.fairness_history WHERE status = 'insufficient' "
-            "AND slice = ? AND list_contains(?, batch) GROUP BY batch",
-            [WHOLE, list(batches)],
-        ).fetchall()
+        counts = {
+            (batch, status): count
+            for batch, status, count in connection.execute(
+                "SELECT batch, status, count(*) FROM history.fairness_history "
+                "WHERE slice = ? AND list_contains(?, batch) GROUP BY ALL",
+                [WHOLE, list(batches)],
+            ).fetchall()
+        }
         if not has_table(connection, ALERT_BATCHES):
-            return dict(few), {}
+            return counts, {}
         shown = Shown(connection, settings)
         moved = connection.execute(
             f"SELECT batch, count(*) FROM {shown.table(ALERT_BATCHES)} AS seen "
@@ -90,4 +102,4 @@ def insufficient_and_shifts(
             "WHERE kind = 'shift' AND list_contains(?, batch) GROUP BY batch",
             [list(batches)],
         ).fetchall()
-    return dict(few), dict(moved)
+    return counts, dict(moved)

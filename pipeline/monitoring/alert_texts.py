@@ -5,17 +5,27 @@ Not here: what is found (``findings``), and how a text is laid out where it is s
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 from metrics import parse_score
+from pipeline.formatting.evidence import (
+    apart_texts,
+    chance_text,
+    few_text,
+    slice_counts_text,
+    thin_text,
+)
 from pipeline.monitoring.episodes import Episode
 from pipeline.monitoring.findings import Findings
 from pipeline.monitoring.missing_groups import FEWEST_QUERIES
 from pipeline.monitoring.subjects import Part, Series, Subject, is_piece
-from pipeline.scores.verdicts import beyond
+from pipeline.privacy.suppression import SLICES
+from pipeline.scores.verdicts import Basis, beyond, too_little
 from pipeline.settings.audit import Settings
 from pipeline.settings.sections import Threshold
 from pipeline.trends import Gated
 from schemas.columns import Row, literal
+from schemas.judged import as_judged, group_names
 from schemas.monitoring import SERIES_KEY
 
 _SLICES_NAMED = 3  # with their values: the first ones explain most, and more is no sentence
@@ -55,8 +65,11 @@ def text_of(episode: Episode, said: Said, settings: Settings) -> str:
     # Of several scores, the one that says most speaks for all.
     series = subject.series or said.findings.scores[subject][0]
     row, trend = said.scores[series], said.trends.get(series)
+    if subject.kind == "breach":
+        row = as_judged(row)
     lines = [_head(subject, series, row, said, settings), *_size(row)]
     if subject.kind == "breach":
+        lines += _rests_on(series, row, said, settings)
         lines += _moved_along(subject.part, said)
     else:
         lines += _others(subject, said)
@@ -64,6 +77,44 @@ def text_of(episode: Episode, said: Said, settings: Settings) -> str:
     lines += [since, *_losers(series, row, said)]
     lines += _most_lines(subject.kind, series, row, said, settings) if _is_whole(series) else []
     return "\n".join([*lines, *_sharing(subject, said)])
+
+
+def _rests_on(series: Series, row: Row, said: Said, settings: Settings) -> list[str]:
+    """What chance alone gives, who is not judged, and what slices say by themselves."""
+    thin = group_names(row.get("thin_groups"))
+    held = {name: said.groups.get((series.values, name)) for name in thin}
+    bases = [_basis(name, each) for name, each in held.items() if each is not None]
+    few = too_little(parse_score(series.label).measure, settings, bases)
+    why = {name: few_text(cause.value, count) for name, (cause, count) in few.items()}
+    lines = [chance_text({**row, "status": "breach"}), thin_text(row, why), _by_slice(series, said)]
+    return [line for line in lines if line]
+
+
+def _basis(name: str, row: Row) -> Basis:
+    effective = row.get("effective_queries")
+    lists, queries, rows, relevant = (
+        row[each] or 0 for each in ("lists", "queries", "n", "relevant")
+    )
+    return Basis(name, lists, queries, rows, relevant, inf if effective is None else effective)
+
+
+def _by_slice(series: Series, said: Said) -> str:
+    """The verdicts of slices by themselves, and where they and the whole batch disagree."""
+    # By the verdicts: statuses may still be those of gates as they were.
+    verdicts = {key: {**row, "status": row["verdict"]} for key, row in said.scores.items()}
+    whole = verdicts.get(series.whole)
+    slices = [
+        row
+        for key, row in verdicts.items()
+        if key.whole == series.whole
+        and key != series.whole
+        # Of a slice, what the other slices of its column say.
+        and (_is_whole(series) or key.slice == series.slice)
+    ]
+    apart = [] if whole is None else list(apart_texts(whole, slices))
+    counts = slice_counts_text(slices) if _is_whole(series) else ""
+    told = "; ".join(filter(None, (counts, *apart)))
+    return f"{SLICES}{told}." if told else ""
 
 
 def query_of(episode: Episode, said: Said) -> str:
@@ -83,7 +134,11 @@ def query_of(episode: Episode, said: Said) -> str:
         limit *= len(scores)
     table, columns = {
         "gate": ("v_gates", "batch, value, usual, allowed, passed, text"),
-        "breach": ("v_history", "batch, value, lower, upper, status, worst_group, best_group"),
+        "breach": (
+            "v_history",
+            "batch, judged_value, judged_lower, judged_upper, status, judged_worst_group, "
+            "judged_best_group",
+        ),
         "flip": ("v_history", "batch, label, value, lower, upper, worst_group, best_group"),
         "shift": ("v_trends", "batch, label, value, center, spread, ewma, cusum, p_adjusted"),
     }[kind]
@@ -222,15 +277,17 @@ def _reference(kind: str, series: Series, said: Said, settings: Settings) -> flo
 def _most_lines(kind: str, series: Series, row: Row, said: Said, settings: Settings) -> list[str]:
     """Slices that contribute most: by share of rows times distance to the unfair side."""
     unfair = 1 if parse_score(series.label).alarm == "high" else -1
-    weights = {}
-    for key, each in said.scores.items():
+    weights, values = {}, {}
+    for key, row_of_slice in said.scores.items():
+        each = as_judged(row_of_slice) if kind == "breach" else row_of_slice
         reference = _reference(kind, key, said, settings)
         if key == series or key.whole != series or each["value"] is None or reference is None:
             continue
         weights[key] = each["rows"] * unfair * (each["value"] - reference)
+        values[key] = each["value"]
     heaviest = sorted(weights, key=lambda key: (-weights[key], key.slice, key.slice_value))
     named = ", ".join(
-        f"{key.part.place} {number(said.scores[key]['value'])} "
+        f"{key.part.place} {number(values[key])} "
         f"({said.scores[key]['rows'] / row['rows']:.0%} of rows)"
         for key in heaviest[:_SLICES_NAMED]
         if weights[key] > 0

@@ -27,6 +27,11 @@ Groups = Mapping[tuple[Series, str], Interval]
 """Intervals of group values, by series (without aggregation) and group."""
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+_OF_GROUPS = (
+    *("value", "lower", "upper", "n"),
+    *("queries", "effective_queries", "lists", "relevant"),
+)
+"""What texts of alerts may say of a group, and what its verdict rests on."""
 SERIES_ORDER = (
     f"slice <> '{WHOLE}', slice, slice_value, attribute NULLS FIRST, metric, "
     "aggregation NULLS FIRST"
@@ -234,7 +239,11 @@ def read_attributes(connection: duckdb.DuckDBPyConnection) -> list[str]:
 def read_verdicts(
     connection: duckdb.DuckDBPyConnection, batches: Sequence[str]
 ) -> dict[str, list[tuple[Series, str]]]:
-    """Series of each batch that are definitely ok or a breach by themselves."""
+    """Series of each batch that are definitely ok or a breach by themselves.
+
+    ``composition`` is neither: the value is still beyond the threshold, so that nothing is over,
+    but the order of the lists is not shown to be what is unfair, so that nothing is found.
+    """
     found: dict[str, list[tuple[Series, str]]] = {}
     for batch, verdict, *key in connection.execute(
         f"SELECT batch, verdict, {', '.join(SERIES_KEY)} FROM history.fairness_history "
@@ -250,16 +259,17 @@ def read_groups(
 ) -> dict[tuple[Series, str], Row]:
     """Values of the groups of a batch, by series (without aggregation) and group."""
     rows = connection.execute(
-        "SELECT slice, slice_value, attribute, metric, NULL, group_value, value, lower, upper, n "
+        "SELECT slice, slice_value, attribute, metric, NULL, group_value, "
+        # A history that is only read may lack what is new.
+        f"COLUMNS(lambda name: list_contains({list(_OF_GROUPS)}, name)) "
         "FROM history.group_history WHERE batch = ? AND list_contains(?, metric) "
         "ORDER BY ALL",
         [batch, list(metrics)],
-    ).fetchall()
+    )
+    names = [column[0] for column in rows.description or ()][6:]
     return {
-        (Series(*row[:5]), row[5]): dict(
-            zip(("value", "lower", "upper", "n"), row[6:], strict=True)
-        )
-        for row in rows
+        (Series(*row[:5]), row[5]): dict(zip(names, row[6:], strict=True))
+        for row in rows.fetchall()
     }
 
 

@@ -18,6 +18,7 @@ from pipeline.privacy.small_cells import SUPPRESSED, Block, Hidden, Place, hidde
 from pipeline.settings.audit import Settings
 from schemas.columns import Table, literal, quoted
 from schemas.history import BATCHES, COUNTS_OF_HISTORY, HISTORY, SUPERSEDED
+from schemas.judged import JUDGED_OF
 from schemas.monitoring import (
     ALERT_BATCHES,
     ALERTS,
@@ -30,7 +31,8 @@ from schemas.monitoring import (
 _SCORES, _GROUPS = HISTORY
 UNTOLD = (*SUPERSEDED, *COUNTS_OF_HISTORY)
 """Tables that say too much beside others: counts by rank, and what scores were before."""
-OTHERS = ("Slices that contribute most: ", "The same in ")
+SLICES = "Slices by themselves: "
+OTHERS = ("Slices that contribute most: ", "The same in ", SLICES)
 """How lines of an alert begin that are about other slices than its own."""
 _SAID = {
     "reason": SUPPRESSED,
@@ -48,6 +50,15 @@ _OF_SCORES = (
     "expected",
     "noise_limit",
     "p_noise",
+    "against_chance",
+    "against_chance_lower",
+    "against_chance_upper",
+    *JUDGED_OF.values(),
+    "judged_groups",
+    "thin_groups",
+    "assured",
+    "detectable",
+    "lists_needed",
 )
 _OF_BATCHES = (
     "lists",
@@ -57,7 +68,7 @@ _OF_BATCHES = (
     "lists_rejected",
     "graded_rows",
 )
-_OF_LISTS = ("queries", "lists", "lists_undefined")
+_OF_LISTS = ("queries", "effective_queries", "lists", "lists_undefined")
 """What is not told of attributes of which something is left out: rule 5 of ``small_cells``."""
 _PLACE = ("batch", "slice", "slice_value")
 _BLOCK = (*_PLACE, "attribute")

@@ -33,16 +33,23 @@ from pipeline.settings.choices import measures_for
 from pipeline.settings.load import settings_from
 from pipeline.store.sessions import attach_memory, working
 from schemas.columns import Row, quoted
+from schemas.judged import JUDGED_OF
 from schemas.rules import LOGGED, POSITION
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
 
 Frame: TypeAlias = pd.DataFrame | pyarrow.Table
 _STAMP = scoring.RunStamp("", "", "", "", datetime(1970, 1, 1))
-_OF_A_STORE = {"batch", "status", "status_reason", *_STAMP.__dict__}
+_OF_VERDICTS = {
+    *("status", "status_reason", *JUDGED_OF.values(), "judged_groups", "thin_groups"),
+    *("assured", "detectable", "lists_needed"),
+}
+"""Columns about verdicts, which rows that belong to no batch have none of."""
+_OF_A_STORE = {"batch", *_OF_VERDICTS, *_STAMP.__dict__}
 """Columns that say nothing of rows that belong to no batch."""
 NO_EVIDENCE = {"resamples": 0, "noise_draws": 0}
 """Settings of evidence where nobody asks for any: it costs more than the scores."""
 OF_INTERVALS = ("lower", "upper", "confidence", "seed")
+AGAINST_CHANCE = ("against_chance", "against_chance_lower", "against_chance_upper")
 OF_NOISE = ("expected", "noise_limit", "p_noise")
 _GUESSED_GROUPS = 20
 """Most values that a column may have to be taken for an attribute when none is named.
@@ -221,7 +228,7 @@ def score(
     evidence = scored.settings.evidence
     hidden = {
         *_OF_A_STORE,
-        *(() if evidence.resamples else OF_INTERVALS),
+        *(() if evidence.resamples else (*OF_INTERVALS, *AGAINST_CHANCE, "effective_queries")),
         *(() if evidence.noise_draws else OF_NOISE),
     }
     names = [name for name in table_of.names if name not in hidden]

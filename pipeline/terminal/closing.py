@@ -3,33 +3,41 @@
 Not here: single batches and tables of scores (``printing``).
 """
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metrics import WHOLE
+from pipeline.formatting.evidence import apart_texts, thin_text
 from pipeline.formatting.numbers import counted
-from pipeline.history.queries import breaches, verdicts
+from pipeline.history.queries import breaches, judged_slices, verdicts
 from pipeline.monitoring.alerts import alerts, gated_batches
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
-from pipeline.terminal.printing import console, print_scores, printable
+from pipeline.terminal.printing import BREACH_COLUMNS, console, print_scores, printable
 from pipeline.terminal.series import print_watched
+from schemas.columns import Row
+from schemas.judged import group_names
 
 if TYPE_CHECKING:
     from pipeline.runs.outcome import Outcome
 
 _SHOWN = 12  # lines of a table: what follows it stays on the same screen
+_APART_NAMED = 3  # sentences on batches and slices that disagree, of two lines each
 _GATED_NAMED = 4  # names of gated batches that fit into a line or two
 _UNTOLD = {
+    "composition": "beyond a threshold, as lists in random order would be: groups are in different "
+    "lists",
     "undefined": "with a threshold, but without a value",
     "insufficient": "with a threshold, but with too little evidence for a verdict",
 }
-"""Verdicts that say neither yes nor no, and what that means."""
+"""Verdicts that are neither ok nor a breach, and what that means."""
 
 
 def untold_lines(judged: Mapping[str, int]) -> list[str]:
-    """What could not be told of whole batches, from how many scores have each status."""
+    """What is neither ok nor a breach in whole batches, from how many scores have each status."""
     return [
         f"[yellow]{counted(judged[status], 'score')} of whole batches {why}[/] (status {status})."
         for status, why in _UNTOLD.items()
@@ -50,11 +58,13 @@ def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = ""
     breached, judged = breaches(settings, keys), verdicts(settings, keys)
     if breached:
         out.print()
-        print_scores(out, breached[:_SHOWN], "Beyond their thresholds")
+        print_scores(out, breached[:_SHOWN], "Beyond their thresholds", BREACH_COLUMNS)
         if len(breached) > _SHOWN:
             out.print(f"  and {len(breached) - _SHOWN:,} more")
-    elif judged.get("ok"):
-        out.print("No score is beyond its threshold.")
+        for line in beside_breaches(settings, breached[:_SHOWN]):
+            out.print(line)
+    elif judged.get("ok") or judged.get("composition"):
+        out.print("No score breaches its threshold.")
     elif settings.thresholds:
         out.print("No score with a threshold could be judged.")
     else:
@@ -82,6 +92,25 @@ def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = ""
         out.print("\nNext")
         for line in _next(settings, breached, command):
             out.print(f"  {printable(line)}")
+
+
+def beside_breaches(settings: Settings, breached: Sequence[Row]) -> list[str]:
+    """Who is not judged in some breaches, and where whole batches and slices disagree."""
+    thin = dict.fromkeys(name for row in breached for name in group_names(row["thin_groups"]))
+    lines = [thin_text({"thin_groups": json.dumps(list(thin))})] if thin else []
+    wholes: dict[tuple[str | None, ...], list[Row]] = {}
+    for row in judged_slices(settings, breached):
+        wholes.setdefault((row["batch"], row["attribute"], row["label"]), []).append(row)
+    apart = [
+        f"{label}{f' of {attribute}' if attribute else ''} of {batch}: {text}."
+        for (batch, attribute, label), rows in sorted(wholes.items(), key=str, reverse=True)
+        if rows[0]["slice"] == WHOLE
+        for text in apart_texts(rows[0], rows[1:])
+    ]
+    lines += apart[:_APART_NAMED]
+    if len(apart) > _APART_NAMED:
+        lines.append(f"And {len(apart) - _APART_NAMED:,} more where batches and slices disagree.")
+    return [printable(line) for line in lines]
 
 
 def _next(settings: Settings, found: Sequence[Mapping[str, Any]], command: str) -> list[str]:

@@ -6,7 +6,7 @@ Not here: how they are computed (``pipeline.runs.in_memory``).
 from typing import Any
 
 from metrics import parse_measure
-from pipeline.runs.in_memory import OF_INTERVALS, OF_NOISE, Quick
+from pipeline.runs.in_memory import AGAINST_CHANCE, OF_INTERVALS, OF_NOISE, Quick
 
 
 def as_document(scored: Quick) -> dict[str, Any]:
@@ -20,7 +20,9 @@ def as_document(scored: Quick) -> dict[str, Any]:
         bound = parse_measure(row["metric"])
         key = (row["slice"], row["slice_value"], row["attribute"], row["metric"])
         slice_fields = {"slice": row["slice"], "slice_value": row["slice_value"]}
-        evidence_fields = {name: row[name] for name in OF_INTERVALS[:2] + OF_NOISE}
+        names = OF_INTERVALS[:2] + OF_NOISE + AGAINST_CHANCE
+        # Rows of scores that chance says nothing about lack the last of them.
+        evidence_fields = {name: row.get(name) for name in names}
         scores.append(
             {
                 "metric": bound.metric.name,

@@ -13,9 +13,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from pipeline.formatting.evidence import chance_text, power_text, thin_text
 from pipeline.formatting.looks import LOOKS, look_text, signs_for, styled
 from pipeline.formatting.numbers import counted, interval_text, number, part_text, score_text
 from pipeline.log.rejected_rows import rule_lines
+from schemas.judged import as_judged
 
 if TYPE_CHECKING:
     from pipeline.runs.outcome import Outcome
@@ -94,6 +96,8 @@ HISTORY_COLUMNS = (
     *("batch", "slice", "attribute", "score", "value", "interval"),
     *("status", "because", "worst off"),
 )
+BREACH_COLUMNS = (*HISTORY_COLUMNS[:-1], "by chance", HISTORY_COLUMNS[-1])
+"""Of breaches also what chance alone gives: a breach is worse than that."""
 SCORE_COLUMNS = ("slice", "attribute", "score", "value", "worst off", "best off")
 INTERVAL_COLUMNS = ("slice", "attribute", "score", "value", "interval", "by chance", "worst off")
 
@@ -104,8 +108,12 @@ def print_scores(
     title: str = "",
     columns: Sequence[str] = HISTORY_COLUMNS,
 ) -> None:
-    """Print rows of fairness_history.  What all rows share stands above the table, once."""
+    """Print rows of fairness_history.  What all rows share stands above the table, once.
+
+    Where verdicts are shown, the scores are those that they are about.
+    """
     signs = signs_for(out.encoding)
+    rows = [as_judged(row) for row in rows] if "status" in columns else rows
     cells = {
         name: [look_text(row[name], signs) for row in rows]
         if name == "status"
@@ -141,6 +149,14 @@ def print_scores(
     out.print(table)
 
 
+def score_details(row: Mapping[str, Any]) -> list[str]:
+    """What a score rests on, a sentence a line: for one that is looked at by itself."""
+    lines = (power_text(row), chance_text(row) if row["status"] in _BESIDE else "", thin_text(row))
+    return [printable(line) for line in lines if line]
+
+
+_BESIDE = ("breach", "composition")
+"""Verdicts that are about chance as well."""
 _FOLDS = (
     ("because", r"(?<=: )|(?<=_)(?=[a-z]+$)"),
     ("worst off", r"(?<=\*)"),

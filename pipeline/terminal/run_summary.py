@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from metrics import WHOLE
 from pipeline.errors import AuditError, SettingsError
 from pipeline.history.manifest import manifest
-from pipeline.history.queries import breaches, insufficient_and_shifts
+from pipeline.history.queries import breaches, counted_and_shifts
 from pipeline.settings.audit import Settings
 from pipeline.settings.text import cut
 from pipeline.store.files import replace_file
 from pipeline.store.paths import Store, store_of
+from schemas.judged import as_judged
 
 if TYPE_CHECKING:
     from pipeline.runs.outcome import Outcome
@@ -117,6 +118,7 @@ def _batch(outcome: "Outcome", assessed: Mapping[str, Any]) -> dict[str, Any]:
         "rows_read": outcome.rows_read,
         "rows_rejected": outcome.rows_rejected,
         "breaches": assessed.get("breaches", outcome.breaches),
+        "composition": assessed.get("composition", 0),
         "insufficient": assessed.get("insufficient", 0),
         "shifts": assessed.get("shifts", 0),
         "gated": assessed.get("gated", outcome.gated),
@@ -132,11 +134,12 @@ def _batch(outcome: "Outcome", assessed: Mapping[str, Any]) -> dict[str, Any]:
 def _seen(settings: Settings, batches: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What the history says of batches since they were assessed."""
     manifest_rows, breached = manifest(settings), breaches(settings, batches)
-    insufficient, shifts = insufficient_and_shifts(settings, batches) if manifest_rows else ({}, {})
+    counts, shifts = counted_and_shifts(settings, batches) if manifest_rows else ({}, {})
     return {
         batch: {
             "breaches": manifest_rows[batch].breaches,
-            "insufficient": insufficient.get(batch, 0),
+            "composition": counts.get((batch, "composition"), 0),
+            "insufficient": counts.get((batch, "insufficient"), 0),
             "shifts": shifts.get(batch, 0),
             "gated": manifest_rows[batch].gated,
             "worst": worst([row for row in breached if row["batch"] == batch], settings),
@@ -149,8 +152,10 @@ def _seen(settings: Settings, batches: Sequence[str]) -> dict[str, dict[str, Any
 def worst(rows: Sequence[Mapping[str, Any]], settings: Settings) -> list[dict[str, Any]]:
     """The breaches to look at first, at most five: of whole batches, then the furthest beyond.
 
-    How far is told in parts of the threshold; a group that was shut out is furthest.
+    How far is told in parts of the threshold; a group that was shut out is furthest.  Values are
+    those that the verdicts are about.
     """
+    rows = [as_judged(row) for row in rows]
 
     def place(row: Mapping[str, Any]) -> tuple[bool, float]:
         limit = settings.thresholds.get(row["label"])

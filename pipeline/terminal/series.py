@@ -18,6 +18,7 @@ from pipeline.history.series import Course, Row, batches_of, courses, limit_text
 from pipeline.monitoring.alerts import markers
 from pipeline.settings.audit import Settings
 from pipeline.terminal.printing import fold, printable
+from schemas.judged import as_judged
 
 WIDEST = 31
 """Columns of a chart: a month of days."""
@@ -106,8 +107,8 @@ def print_courses(
 
 
 def _last(course: Course, settings: Settings) -> str:
-    """The newest value, and below it the limit that it is held to."""
-    value = course.last["value"]
+    """The newest value, as judged, and below it the limit that it is held to."""
+    value = as_judged(course.last)["value"]
     limit = limit_text(course.limit(settings))
     return "\n".join(filter(None, (number(value), limit)))
 

@@ -89,7 +89,10 @@ def trend() -> Chart:
             _batch(),
             value,
             size=alt.Size("size:Q", scale=None, legend=None),
-            tooltip=_tooltip("Batch", "Value", "Interval", "Verdict", "Worst off", "Why"),
+            tooltip=_tooltip(
+                *("Batch", "Value", "Interval", "Verdict", "Judged", "Worst off", "Why"),
+                "Certainty",
+            ),
             **status,
         )
     )

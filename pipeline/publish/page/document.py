@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any
 
 from metrics import WHOLE
+from pipeline.formatting.evidence import chance_text, power_text, thin_text
 from pipeline.publish.page.extent import Extent, Size, fitting
 from pipeline.publish.page.reading import Copy, Row
 from pipeline.publish.page.scores import About, about
@@ -19,6 +20,7 @@ DIGITS = 4
 CODES = {
     "ok": "k",
     "breach": "b",
+    "composition": "c",
     "insufficient": "i",
     "undefined": "u",
     "not_judged": "n",
@@ -26,6 +28,7 @@ CODES = {
 }
 """A verdict as one letter of a series; '.' is no score."""
 NO_SCORE = "."
+_JUDGED = ("judged_value", "judged_lower", "judged_upper")
 CHANGES_SHOWN = 12
 """The largest changes of a batch that the page has: a list that people read to its end."""
 CHANGES_BACK = 62
@@ -204,6 +207,13 @@ def _series(copy: Copy, extent: Extent, batches: Sequence[str], names: _Names) -
             continue
         key = (*names.place(row), names.score(row))
         series_by_key.setdefault(key, _Series(names)).add(row)
+    if batches:
+        for row in copy.judged(batches[-1]):
+            if (row["slice"], row["slice_value"]) not in names.slice:
+                continue
+            series = series_by_key.get((*names.place(row), names.score(row)))
+            if series is not None:
+                series.rests_on(names.at[batches[-1]], row)
     return [[*key, each.told()] for key, each in series_by_key.items()]
 
 
@@ -213,6 +223,13 @@ class _Series:
     def __init__(self, names: _Names) -> None:
         self.names = names
         self.rows: dict[int, Row] = {}
+        self.sure: dict[int, int] = {}
+
+    def rests_on(self, batch: int, row: Row) -> None:
+        """What its verdict in a batch rests on: in sentences, as a reason has a number."""
+        by_chance = chance_text(row) if row["status"] in ("breach", "composition") else ""
+        if text := " ".join(filter(None, (power_text(row), by_chance, thin_text(row)))):
+            self.sure[batch] = self.names.reason(text)
 
     def add(self, row: Row) -> None:
         """A batch of it."""
@@ -236,6 +253,15 @@ class _Series:
         ]
         if any(number >= 0 for number in worst):
             columns["worst"] = worst
+        judged = {
+            first + at: [rounded(row[name]) for name in _JUDGED]
+            for at, row in enumerate(rows)
+            if row and any(row[name] != row[name.removeprefix("judged_")] for name in _JUDGED)
+        }
+        if judged:
+            columns["judged"] = judged
+        if self.sure:
+            columns["sure"] = self.sure
         why = {
             first + at: self.names.reason(said)
             for at, row in enumerate(rows)

@@ -70,9 +70,10 @@ class Copy:
         return [(row["slice"], row["slice_value"]) for row in rows]
 
     def latest(self) -> list[Row]:
-        """Scores of the newest batch: whole, and those of slices that have a threshold."""
+        """Scores of the newest batch, as judged: whole, and those of slices with a threshold."""
         return self._rows(
-            "SELECT label, attribute, slice, slice_value, value, status, worst_group "
+            "SELECT label, attribute, slice, slice_value, judged_value AS value, status, "
+            "judged_worst_group AS worst_group "
             f"FROM v_latest WHERE slice = '{WHOLE}' OR status <> 'not_judged' "
             "ORDER BY slice <> 'all', slice, slice_value, attribute, label"
         )
@@ -96,10 +97,14 @@ class Copy:
     def scores(
         self, main: Sequence[str], *, whole: tuple[str, str], parts: tuple[str, str]
     ) -> list[Row]:
-        """Scores, in batches from the first asked for on: for ``main`` labels, and for others."""
+        """Scores, in batches from the first asked for on: for ``main`` labels, and for others.
+
+        The value is that of all groups, as everywhere in trends; verdicts are about the judged one.
+        """
         return self._rows(
             "SELECT batch, slice, slice_value, attribute, metric, label, value, lower, upper, "
-            "noise_limit, status, status_reason, reason, worst_group, threshold_min, threshold_max "
+            "judged_value, judged_lower, judged_upper, judged_worst_group AS worst_group, "
+            "noise_limit, status, status_reason, reason, threshold_min, threshold_max "
             "FROM v_history WHERE batch >= CASE "
             f"WHEN slice = '{WHOLE}' THEN CASE WHEN list_contains(?, label) THEN ? ELSE ? END "
             "WHEN list_contains(?, label) THEN ? ELSE ? END "
@@ -108,6 +113,18 @@ class Copy:
             *whole,
             main,
             *parts,
+        )
+
+    def judged(self, batch: str | None) -> list[Row]:
+        """What the scores of a batch with a verdict rest on."""
+        return self._rows(
+            "SELECT slice, slice_value, attribute, metric, aggregation, label, status, "
+            "status_reason, value, lower, upper, judged_value, judged_lower, judged_upper, "
+            "judged_worst_group, judged_best_group, judged_groups, thin_groups, expected, p_noise, "
+            "against_chance, against_chance_lower, against_chance_upper, assured, detectable, "
+            "lists_needed, lists FROM v_history WHERE batch = ? "
+            "AND status IN ('ok', 'breach', 'composition', 'insufficient')",
+            batch,
         )
 
     def groups(self, whole: str, parts: str) -> list[Row]:

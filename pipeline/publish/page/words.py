@@ -16,18 +16,27 @@ def headline(newest: str | None, batch: Mapping[str, Any] | None) -> tuple[str, 
     if not batch["scores"]:
         return f"{newest}: its scores are kept back, as they are about too few", None
     breaches, gated, doubtful = batch["breach"], batch["gated"], batch["insufficient"]
+    mixed = batch["composition"]
     if breaches:
         whose = "its threshold" if breaches == 1 else "their thresholds"
         return f"{newest}: {_scores(breaches)} beyond {whose}", "breach"
     if gated:
         return f"{newest}: not judged, as it is unlike the batches before it", "gated"
+    if mixed:
+        also = f"; {_scores(doubtful)} cannot be judged with confidence" if doubtful else ""
+        verb, whose = ("is", "its threshold") if mixed == 1 else ("are", "their thresholds")
+        return (
+            f"{newest}: no breach, but {_scores(mixed)} {verb} beyond {whose} because groups are "
+            f"in different lists{also}",
+            "composition",
+        )
     if doubtful:
         return (
             f"{newest}: no breach, but {_scores(doubtful)} cannot be judged with confidence",
             "insufficient",
         )
     if batch["ok"]:
-        return f"{newest}: no score is beyond its threshold", "ok"
+        return f"{newest}: no score breaches its threshold", "ok"
     if batch["undefined"]:
         return f"{newest}: no score with a threshold has a value", "undefined"
     return f"{newest}: scored, but no thresholds are set", "not_judged"

@@ -779,7 +779,7 @@ def test_a_column_that_is_nearly_read_is_named(log: Path) -> None:
     ("limits", "said", "unsaid"),
     [
         # Judged in slices only, and fine there: that is a verdict too.
-        ("EXP.MinMaxRatio: {min: 0.01, slices: [device]}", "No score is beyond", "without"),
+        ("EXP.MinMaxRatio: {min: 0.01, slices: [device]}", "No score breaches", "without"),
         (
             "EXPRU.MinMaxRatio: {min: 0.5}",
             "No score with a threshold could be judged",

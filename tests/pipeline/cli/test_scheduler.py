@@ -220,6 +220,7 @@ def test_the_summary_of_a_batch(own: Path) -> None:
         **{name: row[name] for name in ("batch", "status", "revision", "lists", "rows_read")},
         **{name: row[name] for name in ("rows_rejected", "result_hash", "message")},
         "breaches": len(found),
+        "composition": 0,
         "insufficient": 0,
         "shifts": 0,
         "gated": False,

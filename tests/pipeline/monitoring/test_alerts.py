@@ -165,6 +165,58 @@ def test_a_text_says_what_is_needed(settings: Settings) -> None:
     ]
 
 
+JUDGED = {
+    **{"judged_value": 0.5, "judged_lower": 0.45, "judged_upper": 0.55},
+    **{"judged_worst_group": "F", "judged_best_group": "M", "judged_groups": '["F", "M"]'},
+}
+
+
+def lines_of_the_breach(settings: Settings) -> list[str]:
+    (text,) = (row["text"] for row in alerts(settings, every=True) if row["kind"] == "breach")
+    return str(text).split("\n")
+
+
+def test_a_text_is_about_the_judged_groups_and_names_the_others(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path, evidence={"min_queries": 20})
+    thin = {"worst_group": "X", "lower": 0.0, "upper": 0.3, "thin_groups": '["X"]'}
+    row = score(0.1, **thin, **JUDGED, expected=0.93, p_noise=0.002)
+    put(settings, NIGHTS[0], [row], [group("F", 0.2), group("M", 0.4), group("X", 0.0, queries=3)])
+    assess(settings)
+    head, size, chance, left_out, _, losers = lines_of_the_breach(settings)
+    assert head.endswith("0.5 [0.45, 0.55], at least 0.8 is wanted; F is worst off.")
+    assert size.endswith("1,000 rows.")
+    assert chance == "Chance alone gives 0.930, and is as unfair with p = 0.002."
+    assert left_out == "X is not judged: few queries (3)."
+    assert losers.startswith("Worst off: F 0.2")
+
+
+def test_a_text_says_where_whole_batch_and_slices_disagree(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path)
+    slices = [
+        score(0.9, slice="device", slice_value=name, rows=500) for name in ("mobile", "desktop")
+    ]
+    put(settings, NIGHTS[0], [score(0.5), *slices])
+    assess(settings)
+    assert (
+        "Slices by themselves: device 2 ok; the whole batch breaches, and no slice of device by "
+        "itself (2 ok): the groups are in different ones."
+    ) in lines_of_the_breach(settings)
+
+
+def test_composition_neither_ends_nor_opens_an_alert(tmp_path: Path) -> None:
+    """The value is still beyond its threshold, and the order is not shown to be unfair."""
+    settings = small_audit(tmp_path)
+    put(settings, NIGHTS[0], [score(0.5)])
+    for batch in NIGHTS[1:3]:
+        put(settings, batch, [score(0.5, status="composition")])
+    put(settings, NIGHTS[3], [score(0.5, slice="device", slice_value="a", status="composition")])
+    assess(settings)
+    assert alerts_of(settings) == [("breach", NIGHTS[0], NIGHTS[0], None)]
+    put(settings, NIGHTS[4], [score(0.9)])
+    assess(settings)
+    assert alerts_of(settings) == [("breach", NIGHTS[0], NIGHTS[0], NIGHTS[4])]
+
+
 def test_a_text_wants_nothing_that_the_score_has(settings: Settings) -> None:
     """The verdict stands as it was, though a threshold of today would let the score pass."""
     loose = settings.thresholds["EXP.MinMaxRatio"].model_copy(update={"min": 0.3})

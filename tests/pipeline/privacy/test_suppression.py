@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 from click.testing import CliRunner
+from histories import put, score, small_audit
 from stores import Rows, audit, deliver, in_history, lists, ranking, read
 from suppressed_tables import List, Tables
 
@@ -23,10 +24,19 @@ from pipeline.runs.batches import run_batch
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
 from schemas.history import COUNTS_OF_HISTORY, HISTORY_TABLES, SUPERSEDED
+from schemas.judged import JUDGED_OF
+from schemas.scores import FAIRNESS_HISTORY
 from schemas.views import VIEWS
 
 DAY, NEXT = "2026-01-05", "2026-01-06"
 K = 5
+TOLD = (
+    *("value", "worst_group", "best_group", "lower", "upper", "expected", "p_noise"),
+    *JUDGED_OF.values(),
+    *("judged_groups", "thin_groups", "assured", "detectable", "lists_needed"),
+    *("against_chance", "against_chance_lower", "against_chance_upper"),
+)
+"""Columns of a score that say something of its groups."""
 _CELLS = "SELECT slice, slice_value, attribute, group_value, n FROM v_groups"
 
 
@@ -91,8 +101,7 @@ def test_a_block_with_a_small_cell_has_no_numbers(settings: Settings) -> None:
             "insufficient",
             "suppressed",
         )
-        numbers = ("value", "worst_group", "best_group", "lower", "upper", "expected", "p_noise")
-        assert {row[name] for name in numbers} == {None}
+        assert {row[name] for name in TOLD} == {None}
     groups = copied(settings, "SELECT DISTINCT slice, slice_value FROM v_groups")
     assert {tuple(row.values()) for row in groups} == {
         ("all", "all"),
@@ -102,9 +111,32 @@ def test_a_block_with_a_small_cell_has_no_numbers(settings: Settings) -> None:
     }
 
 
+def test_of_a_score_that_is_left_out_only_its_place_is_told(tmp_path: Path) -> None:
+    """Every column that a score has, or will have, is left out unless it is named here."""
+    safe = {*FAIRNESS_HISTORY.key, "label", "reason", "status", "status_reason", "revision"}
+    safe |= {"verdict", "verdict_reason", "confidence", "seed", "queries", "lists", "rows"}
+    safe |= {"run_id", "code_version", "config_hash", "input_hash", "computed_at"}
+    kinds = {"DOUBLE": 0.5, "BIGINT": 7, "BOOLEAN": True, "VARCHAR": '["Ada"]'}
+    row = {
+        column.name: kinds[column.type]
+        for column in FAIRNESS_HISTORY.columns
+        if column.name not in safe
+    }
+    assert {*row} >= {*TOLD}
+    for k in (0, K):
+        settings = small_audit(tmp_path / str(k), privacy={"min_cell": k})
+        put(settings, DAY, [score(0.5) | row], sizes={"Ada": 12, "M": 988})
+        (told,) = labelled(settings)
+        assert {name for name, value in told.items() if value is not None and name in row} == (
+            set() if k else {*row}
+        )
+        assert k == 0 or "Ada" not in str(told)
+
+
 def test_of_groups_that_something_is_taken_from_only_rows_are_told(settings: Settings) -> None:
     rows = copied(settings, "FROM v_groups")
-    assert all(row["lists"] is None and row["queries"] is None for row in rows)
+    for name in ("lists", "queries", "effective_queries"):
+        assert all(row[name] is None for row in rows), name
     assert all(row["n"] >= K for row in rows)
     scored = copied(settings, "FROM v_history WHERE attribute IS NOT NULL")
     assert {row["lists_undefined"] for row in scored} == {None}

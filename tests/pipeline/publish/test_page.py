@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from histories import NIGHTS, put, score, small_audit
 from pages import hostile, none, one
 from stores import copied, read
 
@@ -115,6 +116,27 @@ def test_every_current_score_is_on_the_page_as_it_stands_in_the_copy(small_store
     }
     assert told == expected
     assert len(told) > 50
+
+
+def test_what_a_verdict_is_about_and_rests_on_is_on_the_page(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path)
+    judged = {"judged_value": 0.9, "judged_groups": '["F", "M"]', "judged_worst_group": "M"}
+    thin = {"worst_group": "X", "thin_groups": '["X"]', "status_reason": "few_queries: X"}
+    put(settings, NIGHTS[0], [score(0.9)])
+    put(settings, NIGHTS[1], [score(0.2, status="insufficient", **judged, **thin)])
+    publish(settings)
+    with opened_copy(settings) as copy:
+        data = document(copy).data
+        (latest,) = copy.latest()
+    assert (latest["value"], latest["worst_group"]) == (0.9, "M")
+    ((*_, columns),) = data["series"]
+    # A trend is one of all groups, whatever is judged.
+    assert columns["value"] == [0.9, 0.2]
+    assert columns["judged"] == {1: [0.9, None, None]}
+    assert [data["groups"][at] for at in columns["worst"]] == ["F", "M"]
+    assert {at: data["reasons"][n] for at, n in columns["sure"].items()} == {
+        1: "X is not judged: few queries."
+    }
 
 
 def test_every_value_of_a_group_is_on_the_page(small_store: Settings) -> None:
@@ -394,7 +416,19 @@ def test_text_on_colours_can_be_read() -> None:
             "d: no breach, but 1 score cannot be judged with confidence",
             "insufficient",
         ),
-        ({"ok": 1}, "d: no score is beyond its threshold", "ok"),
+        (
+            {"composition": 1, "ok": 5},
+            "d: no breach, but 1 score is beyond its threshold because groups are in different "
+            "lists",
+            "composition",
+        ),
+        (
+            {"composition": 2, "insufficient": 3},
+            "d: no breach, but 2 scores are beyond their thresholds because groups are in "
+            "different lists; 3 scores cannot be judged with confidence",
+            "composition",
+        ),
+        ({"ok": 1}, "d: no score breaches its threshold", "ok"),
         (
             {"undefined": 1, "not_judged": 7},
             "d: no score with a threshold has a value",

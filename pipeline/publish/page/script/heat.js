@@ -37,7 +37,8 @@ function heatCell(row, slice) {
   const name = `${row.score.label}, ${sliceName(doc.slices[slice])}`;
   if (!found) return element("td", { class: "none" }, element("span", { class: "unseen" }, `${name}: `), "–");
   const look = LOOKS[found.status];
-  const said = found.value === null ? "none" : digits(found.value);
+  const { value } = found.judged ?? found;
+  const said = value === null ? "none" : digits(value);
   const worst = found.worst ? `, ${found.worst} worst off` : "";
   const button = element(
     "button",
@@ -45,7 +46,7 @@ function heatCell(row, slice) {
       type: "button",
       class: `cell ${found.status} ${found.status === "not_judged" ? shade(row.score, found.value) : ""}`,
       data: { label: row.score.label, slice: doc.slices[slice].join("="), n: String(slice) },
-      title: `${name}: ${said}, ${look.word}${worst}${found.why ? ` (${found.why})` : ""}`,
+      title: `${name}: ${said}, ${look.word}${worst}${found.why ? ` (${found.why})` : ""}${found.sure ? `. ${found.sure}` : ""}`,
       "aria-label": `${name}: ${said}, ${look.word}${worst}`,
       "aria-pressed": String(slice === chosen.slice && row.label === chosen.label
         && row.attribute === chosen.attribute),

@@ -10,10 +10,10 @@ const SHADES = 4;
 const MOST_LETTERS = 48; // of a name; the tables and the history have it whole
 const PERIODS = [31, 92, 366];
 const VERDICT_OF = {
-  b: "breach", i: "insufficient", g: "gated", u: "undefined", k: "ok", n: "not_judged",
+  b: "breach", c: "composition", i: "insufficient", g: "gated", u: "undefined", k: "ok", n: "not_judged",
 };
 const DUE_KNOWN = 40; // coming batches that the page knows of
-const GRAVITY = "bigukn.";
+const GRAVITY = "bcigukn.";
 
 const byId = (id) => document.getElementById(id);
 const chosen = { slice: 0, attribute: 0, label: 0, batch: 0, period: 0, slices: 0 };
@@ -59,9 +59,18 @@ function at(columns, batch) {
     status: VERDICT_OF[columns.status[n]],
     code: columns.status[n],
     worst: worst >= 0 ? doc.groups[worst] : "",
+    judged: judgedAt(columns, batch),
+    sure: columns.sure && batch in columns.sure ? doc.reasons[columns.sure[batch]] : "",
     why: columns.why && batch in columns.why ? doc.reasons[columns.why[batch]] : "",
     ...limits,
   };
+}
+
+// What the verdict is about, where some groups have too little evidence; null where it is the value.
+function judgedAt(columns, batch) {
+  if (!columns.judged || !(batch in columns.judged)) return null;
+  const [value, lower, upper] = columns.judged[batch];
+  return { value, lower, upper };
 }
 
 function limitsAt(columns, batch) {

@@ -34,9 +34,12 @@ function trendRows(columns) {
     return Object.assign(row, {
       value: found.value, lower: found.lower, upper: found.upper, noise: found.noise,
       status: found.status, size: batch === chosen.batch ? 170 : found.status === "breach" ? 120 : found.status === "not_judged" ? 25 : 45,
+      said: digits((found.judged ?? found).value),
+      Judged: found.judged ? `${digits(found.judged.value)}, ${span(found.judged.lower, found.judged.upper)}` : "",
       Value: digits(found.value), Interval: span(found.lower, found.upper),
       "Noise floor": found.noise === null ? "" : digits(found.noise),
       Verdict: verdict(found.status), "Worst off": found.worst, Why: found.why,
+      Certainty: found.sure,
       code: found.code,
     });
   });
@@ -96,7 +99,7 @@ async function drawTrend() {
     ?? days.findLast((row) => row.status);
   const from = doc.batches[columns.from];
   const said = [
-    `${aboutScore()}: ${last ? `${last.Value}, ${LOOKS[last.status].word}, in ${last.batch}` : "no value in this period"}.`,
+    `${aboutScore()}: ${last ? `${last.said}, ${LOOKS[last.status].word}, in ${last.batch}` : "no value in this period"}.`,
     `${count(breaches, "breach", "breaches")} in ${count(days.length, "batch", "batches")}`
       + `${gaps ? `, ${gaps} missing` : ""}.`,
   ];
