@@ -89,19 +89,19 @@ FAIRNESS_HISTORY = Table(
         Column(
             "expected",
             "DOUBLE",
-            "mean of the score where groups do not matter for position; null where unknown",
+            "mean of the judged score where groups do not matter for position; null if unknown",
             nullable=True,
         ),
         Column(
             "noise_limit",
             "DOUBLE",
-            "value that chance alone passes, to the unfair side, in 5 of 100 batches like this one",
+            "judged score that chance alone passes, to the unfair side, in 5 of 100 such batches",
             nullable=True,
         ),
         Column(
             "p_noise",
             "DOUBLE",
-            "probability that chance alone is as unfair as the value, or more",
+            "probability that chance alone is as unfair as the judged score, or more",
             nullable=True,
             checks=(pa.Check.in_range(0.0, 1.0),),
         ),

@@ -16,7 +16,8 @@ from pipeline.store.paths import spill_of, store_of
 from pipeline.store.sessions import attach, working
 from pipeline.store.tables import create, transaction
 from schemas.columns import Table, quoted
-from schemas.history import BATCHES, HISTORY_TABLES
+from schemas.history import BATCHES, FAIRNESS_HISTORY, HISTORY_TABLES
+from schemas.monitoring import ASSESSMENTS
 
 HISTORY_DATABASE = "history"
 BEGINS_AS = {"verdict": "status", "verdict_reason": "status_reason"}
@@ -108,9 +109,15 @@ def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
     """Create what the history lacks: all tables at first, later the columns of newer versions.
 
     An added column is null in rows that were written before it, or a copy where it names what
-    another column used to say.
+    another column used to say.  Scores that say more are assessed anew by the next run.
     """
     columns_by_table = _columns(connection)
+    scored = columns_by_table.get(FAIRNESS_HISTORY.name, set(FAIRNESS_HISTORY.names))
+    if ASSESSMENTS.name in columns_by_table and not scored.issuperset(FAIRNESS_HISTORY.names):
+        with transaction(connection):
+            connection.execute(
+                f"UPDATE {HISTORY_DATABASE}.{ASSESSMENTS.name} SET assessed_at = NULL"
+            )
     missing = [table for table in HISTORY_TABLES if table.name not in columns_by_table]
     if missing:
         with transaction(connection):

@@ -199,7 +199,8 @@ class _Rows:
                 "p_noise": about.p_noise,
                 **_against_chance(about),
                 "status": verdict.status,
-                "status_reason": verdict.reason,
+                "status_reason": verdict.reason
+                or (decided.reason if verdict.status == "undefined" and not score.reason else None),
                 **(judged.columns(decided, about) if verdict.status in JUDGED else {}),
                 "assured": verdict.assured,
                 "detectable": verdict.detectable,

@@ -65,8 +65,9 @@ def said(*words: str) -> str:
 def test_a_store_of_before_is_whole_and_read(settings: Settings) -> None:
     found = verify(settings)
     assert (found.problems, found.batches) == ([], 2)
-    (later,) = found.unfinished
-    assert "older version, which the next run settles" in later
+    assessed, copy = found.unfinished
+    assert "older version, which the next run settles" in copy
+    assert "`evenrank assess` makes them so" in assessed
     scores = json.loads(said("history", "--slice", "all", "--json").splitlines()[-1])["scores"]
     of_exposure = {
         score["batch"]: (round(score["value"], 4), score["status"])
