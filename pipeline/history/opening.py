@@ -16,8 +16,9 @@ from pipeline.store.paths import spill_of, store_of
 from pipeline.store.sessions import attach, working
 from pipeline.store.tables import create, transaction
 from schemas.columns import Table, quoted
-from schemas.history import BATCHES, FAIRNESS_HISTORY, HISTORY_TABLES
+from schemas.history import BATCHES, HISTORY_TABLES
 from schemas.monitoring import ASSESSMENTS
+from schemas.scores import FAIRNESS_HISTORY
 
 HISTORY_DATABASE = "history"
 BEGINS_AS = {"verdict": "status", "verdict_reason": "status_reason"}
