@@ -17,6 +17,8 @@ from pipeline.settings.sections import Threshold
 
 JUDGED = ("ok", "breach", "insufficient", "composition")
 """Statuses of scores that have a threshold and a value."""
+_MOST_TIMES = 1000.0
+"""Times as near to its threshold as could be seen, at which no number of lists helps any more."""
 _FOUR_OF_FIVE = NormalDist().inv_cdf(0.8)
 """How often a breach should be found that is looked for: the usual power of a test, 80 %."""
 
@@ -164,7 +166,7 @@ def _power(
         near, limits = abs(value - threshold.max), [threshold.max + seen]
     if limits[0] in score.name.range:
         found["detectable"] = limits[0]
-    if near > 0.0:
+    if seen < near * _MOST_TIMES:
         found["times"] = (seen / near) ** 2
     return found
 

@@ -225,6 +225,30 @@ def test_verdict(case: str) -> None:
     assert (found.status == "insufficient") == (found.reason is not None)
 
 
+@pytest.mark.parametrize(
+    ("value", "doubt", "assured", "detectable", "times"),
+    [
+        (0.9, Doubt(0.85, 0.95), True, 0.8 - 0.05 * 1.4294, (0.05 * 1.4294 / 0.1) ** 2),
+        (0.9, Doubt(0.79, 0.95), False, 0.8 - 0.11 * 1.4294, (0.11 * 1.4294 / 0.1) ** 2),
+        # the fair end stops at 1, and says nothing of how far the interval reaches
+        (0.99, Doubt(0.89, 1.0), True, 0.8 - 0.1 * 1.4294, (0.1 * 1.4294 / 0.19) ** 2),
+        # nothing below 0 is a value
+        (0.9, Doubt(0.1, 1.0), False, None, (0.8 * 1.4294 / 0.1) ** 2),
+        # no number of lists tells a value from the limit on which it is
+        (0.8, Doubt(0.75, 0.85), False, 0.8 - 0.05 * 1.4294, None),
+        (0.8 + 1e-200, Doubt(0.75, 0.85), False, 0.8 - 0.05 * 1.4294, None),
+        (0.9, Doubt(), None, None, None),
+    ],
+)
+def test_how_sure_an_ok_is(
+    value: float, doubt: Doubt, assured: bool | None, detectable: float | None, times: float | None
+) -> None:
+    found = judged(value, doubt=doubt)
+    assert (found.status, found.assured) == ("ok", assured)
+    assert found.detectable == (None if detectable is None else pytest.approx(detectable, abs=1e-4))
+    assert found.times == (None if times is None else pytest.approx(times, rel=1e-3))
+
+
 def test_every_cause_has_its_case() -> None:
     said = {reason.split(":")[0] for _, _, reason in CASES.values() if reason}
     # What is not told has a verdict; it is left out where it is published.
