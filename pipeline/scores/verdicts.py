@@ -18,7 +18,8 @@ from pipeline.settings.sections import Threshold
 JUDGED = ("ok", "breach", "insufficient", "composition")
 """Statuses of scores that have a threshold and a value."""
 _MOST_TIMES = 1000.0
-"""Times as near to its threshold as could be seen, at which no number of lists helps any more."""
+"""What could be seen, over how far the value is from the threshold: beyond it, a million times as
+many lists would be needed, and the number of lists is left out."""
 _FOUR_OF_FIVE = NormalDist().inv_cdf(0.8)
 """How often a breach should be found that is looked for: the usual power of a test, 80 %."""
 
