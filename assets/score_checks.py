@@ -151,7 +151,7 @@ def _verdict_text(
     if mixed:
         said.append(
             f"{len(mixed)} are not, nor would lists in random order be ({_attributes(mixed)}): "
-            "groups are in different lists"
+            "what groups differ in is not their order"
         )
     for (what, why), same in groupby(sorted(map(_why, untold))):
         said.append(f"{len(list(same))} {what} ({why})")

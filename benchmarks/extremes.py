@@ -169,6 +169,8 @@ WORLDS: dict[str, World] = {
 
 def share(hits: Sequence[bool]) -> str:
     """A share, and the Monte Carlo error of it."""
+    if not hits:
+        return "none"
     mean = float(np.mean(hits))
     return f"{mean:.1%} ± {np.sqrt(mean * (1 - mean) / len(hits)):.1%}"
 
@@ -202,7 +204,9 @@ def extremes(days: int, large: int, seed: int) -> str:
             )
             widths.append((gap[1] - gap[0]) / (own.upper - own.lower)[0])
         cells = [share(inside[kind]) for kind in ("ratio", "gap", "unfair")]
-        rows.append([name, f"{np.mean(enough):.1%}", *cells, f"{np.median(widths):.2f}"])
+        rows.append(
+            [name, f"{np.mean(enough):.1%}", *cells, f"{np.median(widths or [np.nan]):.2f}"]
+        )
     heads = ["world", "verdicts", "ratio held", "difference held", "false breach", "width"]
     return table(heads, rows)
 

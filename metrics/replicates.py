@@ -82,7 +82,7 @@ def replicated(found: Evaluation, counts: Replicates) -> Replicated:
                     for score in found.scores
                 ),
             )
-        groups = _groups(found, counts)
+        groups = group_values(found, counts)
         if groups is None or found.values is None:
             return Replicated(None, (None,) * len(found.scores))
         ways = [way_of(score.name) for score in found.scores]
@@ -94,7 +94,8 @@ def replicated(found: Evaluation, counts: Replicates) -> Replicated:
     return Replicated(groups, scores, decided)
 
 
-def _groups(found: Evaluation, counts: Replicates) -> FloatArray | None:
+def group_values(found: Evaluation, counts: Replicates) -> FloatArray | None:
+    """Values of the groups of ``found`` in replicates, shape (replicates, groups); None if none."""
     measure = found.measure
     if measure.uses_lists:
         sums = counts.list_sums.get((measure.label, None))

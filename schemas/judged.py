@@ -33,7 +33,11 @@ def as_judged(row: Mapping[str, object]) -> Row:
     """
     if all(row.get(name) is None for name in _HAS):
         return dict(row)
-    return {**row, **{name: row.get(of) for name, of in JUDGED_OF.items()}}
+    said = {**row, **{name: row.get(of) for name, of in JUDGED_OF.items()}}
+    if "reason" in row and said["value"] is not None:
+        # Why the score of all groups has no value says nothing of this one.
+        said["reason"] = None
+    return said
 
 
 def judged_sql() -> Mapping[str, str]:

@@ -122,6 +122,11 @@ class StoredCounts:
         """Groups of ``attribute`` in the batch, in name order."""
         return tuple(sorted(self._histograms[WHOLE, WHOLE, attribute]["group_value"].unique()))
 
+    def lacking(self, attribute: str, settings: Settings) -> tuple[str, ...]:
+        """Groups that the settings name, as groups or in a target, and the batch has no row of."""
+        named = {*settings.groups.get(attribute, ()), *settings.targets.get(attribute, ())}
+        return tuple(sorted(named - {UNKNOWN} - set(self.groups(attribute))))
+
     def counts(
         self,
         part: Slice,
@@ -171,7 +176,9 @@ class StoredCounts:
             catalogue=sizes,
             target=target,
             unknown_counts=settings.unknown_group.in_aggregations,
-            absent=frozenset(names) - should_be - set(rows["group_value"]),
+            absent=frozenset()
+            if expected
+            else frozenset(names) - should_be - set(rows["group_value"]),
             known_rows=self._known_rows(part),
             list_sums=self._list_sums(part, attribute, names, settings),
         )

@@ -94,10 +94,13 @@ def composition_text(row: Row) -> str:
     """Why a score beyond its threshold is no breach, in two sentences.
 
     >>> composition_text({"against_chance": 0.98})
-    'Lists in random order would be beyond the threshold too: groups are in different lists. \
-Against chance it is 0.980.'
+    'Lists in random order would be beyond the threshold too: what groups differ in is not their \
+order. Against chance it is 0.980.'
     """
-    said = "Lists in random order would be beyond the threshold too: groups are in different lists."
+    said = (
+        "Lists in random order would be beyond the threshold too: "
+        "what groups differ in is not their order."
+    )
     if row.get("against_chance") is None:
         return said
     between = interval_text(row.get("against_chance_lower"), row.get("against_chance_upper"))
@@ -175,9 +178,11 @@ def apart_texts(whole: Row, slices: Iterable[Row]) -> Iterator[str]:
             continue
         breaching = sum(row["status"] == "breach" for row in decided)
         if whole["status"] == "breach" and not breaching:
+            told = all(row["status"] in _DECIDED for row in rows)
+            cause = "the groups are in different ones" if told else "not all of them can be judged"
             yield (
                 f"the whole batch breaches, and no slice of {name} by itself "
-                f"({_counts_text(rows)}): the groups are in different ones"
+                f"({_counts_text(rows)}): {cause}"
             )
         if whole["status"] == "ok" and breaching == len(decided):
             yield (

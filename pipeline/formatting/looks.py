@@ -67,7 +67,7 @@ VERDICTS = (
         colour=YELLOW,
         style="cyan",
         shape="square",
-        text="beyond its threshold, as in random order too: groups are in different lists",
+        text="beyond its threshold, as lists in random order would be: not for their order",
     ),
     Look(
         name="insufficient",

@@ -112,6 +112,7 @@ class _Rows:
         self._size = stored.slices[each.part]
         self._sure = self._doubt_about(each.evaluation)
         self._bases = self._rests_on(stored)
+        self._lacking = stored.lacking(each.attribute, settings) if each.attribute else ()
 
     def _doubt_about(self, evaluation: Evaluation) -> Sure:
         if self._evidence is None:
@@ -151,12 +152,16 @@ class _Rows:
             return _Judged(each.evaluation, self._sure, [self._slice_basis])
         takes_part = counts.takes_part
         compared = [each for each, part in zip(self._bases, takes_part, strict=True) if part]
-        thin = too_little(measure, self._settings, compared)
+        # A group that should be there, and is in no list at all, rests on nothing.
+        nowhere = [Basis(name, 0, 0, 0, 0, 0.0) for name in self._lacking]
+        thin = too_little(measure, self._settings, [*compared, *nowhere])
         enough = [basis for basis in compared if basis.group not in thin]
         if not measure.metric.per_group:
+            # The number is of all groups: none is left out of it.
             bases = [self._slice_basis] if len(enough) >= COMPARED else compared
-            return _Judged(each.evaluation, self._sure, bases, tuple(thin), few_of(thin))
-        if not thin or len(enough) < COMPARED or not self._has_threshold(measure):
+            return _Judged(each.evaluation, self._sure, bases, (), few_of(thin))
+        alone = len(enough) == len(compared) or len(enough) < COMPARED
+        if alone or not self._has_threshold(measure):
             return _Judged(each.evaluation, self._sure, compared, tuple(thin), few_of(thin))
         fewer = evaluate(
             measure, counts, top_is_good=self._settings.top_of_list == "good", without=thin
@@ -263,14 +268,18 @@ class _Judged:
     def columns(self, score: Score, doubt: Doubt) -> Row:
         """The score that was judged, and of which groups."""
         groups = [self.evaluation.groups[at] for at in self.evaluation.compared]
+        thin = {"thin_groups": json.dumps(self.thin, ensure_ascii=False) if self.thin else None}
+        if not set(groups).isdisjoint(self.thin):
+            # Fewer than two groups have enough: nothing was judged.
+            return thin
         return {
+            **thin,
             "judged_value": score.value,
             "judged_lower": doubt.lower,
             "judged_upper": doubt.upper,
             "judged_worst_group": score.worst_group,
             "judged_best_group": score.best_group,
             "judged_groups": json.dumps(groups, ensure_ascii=False) if groups else None,
-            "thin_groups": json.dumps(self.thin, ensure_ascii=False) if self.thin else None,
         }
 
 

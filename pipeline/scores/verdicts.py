@@ -97,12 +97,14 @@ def verdict_on(
     if score.value is None and not shut_out:
         return Verdict("undefined")
     few = few_of(too_little(score.name.measure, settings, bases))
-    verdict = Verdict("insufficient", few) if few else None
-    if verdict is None:
-        verdict = _judged(score, settings, doubt, threshold, shut_out, left_out)
-    if verdict.status == "breach" or shut_out:
+    if few:
+        return Verdict("insufficient", few)
+    verdict = _judged(score, settings, doubt, threshold, shut_out, left_out)
+    if verdict.status not in ("ok", "insufficient") or shut_out:
         return verdict
-    return replace(verdict, **_power(score, settings, doubt, threshold, verdict.status))
+    verdict = replace(verdict, **_power(score, settings, doubt, threshold, verdict.status))
+    # More lists like these settle nothing where it is another group that lacks them.
+    return replace(verdict, times=None) if left_out else verdict
 
 
 def _judged(
@@ -123,25 +125,34 @@ def _judged(
             return Verdict("insufficient", Cause.NO_INTERVAL)
         if not beyond(threshold, end):
             return Verdict("insufficient", Cause.INTERVAL)
-    if _is_composition(doubt, threshold, by_interval=by_interval):
-        return Verdict("composition")
+    excused = _composition(score, doubt, threshold, by_interval=by_interval)
+    if excused is not None:
+        return excused
     if by_interval and _may_be_noise(score, settings, doubt):
         return Verdict("insufficient", Cause.NOISE)
     return Verdict("breach")
 
 
-def _is_composition(doubt: Doubt, threshold: Threshold, *, by_interval: bool) -> bool:
-    """Whether lists in random order would be beyond the threshold too, and ours is no further.
+def _composition(
+    score: Score, doubt: Doubt, threshold: Threshold, *, by_interval: bool
+) -> Verdict | None:
+    """The verdict where lists in random order would be beyond the threshold too; None for breach.
 
     Groups then differ in what lists they are in, or in what a metric divides by, and the order of
-    the lists is not what is unfair.  A breach must be one against chance as well.
+    the lists is not what is unfair, unless it is against chance as well.  Metrics that divide by
+    relevance ask whether exposure follows it: where groups differ there, no order is an excuse.
     """
-    against = doubt.against_chance
+    against, measure = doubt.against_chance, score.name.measure
     if against is None or not beyond(threshold, against.settled):
-        return False
-    if not by_interval:
-        return not beyond(threshold, against.value)
-    return not beyond(threshold, against.lower if threshold.min is None else against.upper)
+        return None
+    if "relevance" in measure.columns and not measure.uses_lists:
+        return None
+    if not beyond(threshold, against.value):
+        return Verdict("composition")
+    end = against.lower if threshold.min is None else against.upper
+    if not by_interval or beyond(threshold, end):
+        return None
+    return Verdict("insufficient", Cause.NO_INTERVAL if end is None else Cause.INTERVAL)
 
 
 def _power(

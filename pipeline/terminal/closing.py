@@ -28,8 +28,7 @@ _SHOWN = 12  # lines of a table: what follows it stays on the same screen
 _APART_NAMED = 3  # sentences on batches and slices that disagree, of two lines each
 _GATED_NAMED = 4  # names of gated batches that fit into a line or two
 _UNTOLD = {
-    "composition": "beyond a threshold, as lists in random order would be: groups are in different "
-    "lists",
+    "composition": "beyond a threshold, as lists in random order would be: not for their order",
     "undefined": "with a threshold, but without a value",
     "insufficient": "with a threshold, but with too little evidence for a verdict",
 }

@@ -22,8 +22,8 @@ def test_composition_is_told_plainly_and_fails_nothing() -> None:
     found = verdict(SCORE, LIMIT, "d", [row(0.9), row(0.5, status="composition")])
     assert found.passed
     assert found.description == (
-        "1 of 2 are at least 0.8; 1 are not, nor would lists in random order be (gender): groups "
-        "are in different lists."
+        "1 of 2 are at least 0.8; 1 are not, nor would lists in random order be (gender): what "
+        "groups differ in is not their order."
     )
     assert (found.metadata["composition"], found.metadata["breaches"]) == (1, 0)
 

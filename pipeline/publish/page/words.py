@@ -26,8 +26,8 @@ def headline(newest: str | None, batch: Mapping[str, Any] | None) -> tuple[str, 
         also = f"; {_scores(doubtful)} cannot be judged with confidence" if doubtful else ""
         verb, whose = ("is", "its threshold") if mixed == 1 else ("are", "their thresholds")
         return (
-            f"{newest}: no breach, but {_scores(mixed)} {verb} beyond {whose} because groups are "
-            f"in different lists{also}",
+            f"{newest}: no breach, but {_scores(mixed)} {verb} beyond {whose} as lists in "
+            f"random order would be{also}",
             "composition",
         )
     if doubtful:

@@ -266,7 +266,7 @@ _ENDS: dict[str, Callable[[GroupResamples, float], tuple[float, float]]] = {
     "Min": _lowest,
 }
 """How each aggregation is made of comparisons; what is not here is resampled as it is."""
-OF_RATIOS = frozenset({"MinMaxRatio", "MaxMinRatio"})
+OF_RATIOS = frozenset({"MinMaxRatio", "MaxMinRatio", "Min"})
 """Aggregations for which twice as much is the same for large values as for small ones."""
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from metrics import Counts, Evaluation, Measure, asked, replicated
 from metrics.base import BY_CHANCE
 from metrics.evaluate import way_of
-from metrics.replicates import Replicated
+from metrics.replicates import Replicated, group_values
 from metrics.weights import FloatArray, ratio_of
 from pipeline.settings.audit import Settings
 
@@ -227,7 +227,7 @@ def against_chance(
     if found.values is None or made.groups is None or found.measure.expects:
         return none
     values, groups = found.values.values, made.groups
-    due = _due(found, groups, drawn, counts)
+    due = _due(found, drawn, counts)
     if due is None:
         return none
     fair, fairs = due
@@ -248,9 +248,12 @@ def against_chance(
 
 
 def _due(
-    found: Evaluation, groups: FloatArray, drawn: "Resampled", counts: Counts
+    found: Evaluation, drawn: "Resampled", counts: Counts
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Group values of the same lists in random order: of the batch, and of its resamples."""
+    """Group values of the same lists in random order: of the batch, and of its resamples.
+
+    None where a measure is no one weighted sum over rows, and nothing that order changes beside.
+    """
     measure = found.measure
     if measure.uses_lists:
         sums = [
@@ -258,17 +261,22 @@ def _due(
         ]
         one, many = (None if each is None else ratio_of(each.value, each.weight) for each in sums)
         return None if one is None or many is None else (one, many)
-    weighted = asked(measure, int(counts.ranks.rank.max(initial=1))).weighted
-    by_chance = drawn.of_weight(weighted[0][1]) if len(weighted) == 1 else None
-    if by_chance is None or found.values is None:
+    weighted = dict(asked(measure, drawn.depth).weighted)
+    of_rows = [total for total in weighted if total[0] == "rows"]
+    if len(of_rows) != 1 or (len(weighted) > 1 and "relevance" in measure.columns):
         return None
-    ((total, _),) = asked(measure, drawn.depth).weighted
-    # What a value is divided by stays as it is, so that values are as weights are.
-    got = counts.total("rows", weighted[0][1][counts.ranks.rank - 1])
-    return (
-        found.values.values * ratio_of(by_chance.sum, got),
-        groups * ratio_of(by_chance.resampled, drawn.replicates.totals[total]),
-    )
+    by_chance = drawn.by_chance.get(weighted[of_rows[0]].tobytes())
+    if by_chance is None:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one, many = (
+            group_values(found, replace(each, totals={**each.totals, of_rows[0]: total}))
+            for each, total in (
+                (drawn.batch, by_chance.sum[None]),
+                (drawn.replicates, by_chance.resampled),
+            )
+        )
+    return None if one is None or many is None else (one[0], many)
 
 
 def _known(ends: FloatArray) -> list[float | None]:

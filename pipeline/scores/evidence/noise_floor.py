@@ -21,6 +21,7 @@ from metrics import (
     Asked,
     Counts,
     Evaluation,
+    Measure,
     PairCounts,
     PrefixCounts,
     Replicates,
@@ -124,33 +125,43 @@ class Noise:
         wants = asked(measure, depth)
         if "prefixes" in wants.fields:
             return self._of_prefixes(found, counts)
-        replicates = self._drawn(wants, counts, depth)
+        replicates = self._drawn(measure, wants, counts, depth)
         if replicates is None:
             return none
         scores = replicated(found, replicates).scores
         return tuple(
-            self._shut_out(score, wants, counts)
+            self._shut_out(score, found, wants, counts)
             if values is None or score.value is None
             else _floor(score.name, score.value, values)
             for score, values in zip(found.scores, scores, strict=True)
         )
 
-    def _shut_out(self, score: Score, wants: Asked, counts: Counts) -> Floor | None:
-        """How likely chance alone keeps one of the groups, or more, off all that has weight.
+    def _shut_out(
+        self, score: Score, found: Evaluation, wants: Asked, counts: Counts
+    ) -> Floor | None:
+        """How likely chance alone keeps a group that was kept off all that has weight off it.
 
-        Added up over groups, it is that probability or more (Bonferroni).
+        Added up over such groups, it is that probability or more (Bonferroni).
         """
         weights = [weight for weight in wants.totals.values() if weight is not None]
-        if (score.reason or "").split(":")[0] not in BELOW_ALL or not weights:
+        reasons = found.values.reasons if found.values is not None else ()
+        kept_off = [at for at in found.compared if at < len(reasons) and reasons[at] in BELOW_ALL]
+        if (score.reason or "").split(":")[0] not in BELOW_ALL or not weights or not kept_off:
             return None
-        chances = self._mix(counts.groups).shut_out(weights[0])[counts.takes_part]
+        chances = self._mix(counts.groups).shut_out(weights[0])[kept_off]
         return Floor(None, None, None, min(1.0, float(np.cumsum(chances)[-1])))
 
-    def _drawn(self, wants: Asked, counts: Counts, depth: int) -> Replicates | None:
+    def _drawn(
+        self, measure: Measure, wants: Asked, counts: Counts, depth: int
+    ) -> Replicates | None:
         """Counts as chance draws them; None where that is more than one sum over positions."""
-        weighted = [total for total, weight in wants.totals.items() if weight is not None]
+        weighted = [total for total, _ in wants.weighted]
+        of_rows = [total for total in weighted if total[0] == "rows"]
+        # Sums of what a measure cannot do with are asked for, and change nothing.
+        idle = "relevance" not in measure.columns
         others = wants.fields - _READ - {"pairs", "known_rows"}
-        one_sum = [total[0] for total in weighted] == ["rows"] and "pairs" not in wants.fields
+        one_sum = len(of_rows) == 1 and (idle or len(weighted) == 1)
+        one_sum = one_sum and "pairs" not in wants.fields
         pairs = not weighted and "pairs" in wants.fields
         # With gaps, ranks are not the places that items can change.
         gaps = self._settings.ranks.gaps == "keep" and not pairs
@@ -158,14 +169,16 @@ class Noise:
         if others or gaps or not mix.paired or not (one_sum or pairs):
             return None
         totals: dict[Total, FloatArray] = {
-            (column, weight): counts.total(column)[None]
-            for column, weight in wants.totals
-            if weight is None
+            (column, packed): counts.total(
+                column, None if weight is None else weight[counts.ranks.rank - 1]
+            )[None]
+            for (column, packed), weight in wants.totals.items()
+            if (column, packed) not in of_rows
         }
         share = None
         if pairs:
             share = self._once(("pairs", counts.groups), lambda: self._shares(mix))
-        for total in weighted:
+        for total in of_rows:
             weight = wants.totals[total]
             if weight is not None:
                 sums = partial(self._sums, mix, weight, counts)

@@ -215,6 +215,7 @@ class Resampling:
         }
         return Resampled(
             self._assembled({name: matrix[:-1] for name, matrix in found.items()}, counts),
+            self._assembled({name: matrix[-1:] for name, matrix in found.items()}, counts),
             effective_queries(sums["total", _ROWS]),
             {total[1]: each for total, each in chance.items() if total[1] is not None},
             cluster_variance(sums["sum", "pair_share"], sums["sum", "pair_lists"]),
@@ -292,7 +293,7 @@ class ByChance:
 
 @dataclass(frozen=True)
 class Resampled:
-    """Resamples of one slice and attribute.
+    """Resamples of one slice and attribute; ``batch`` is the one in which all counts once.
 
     ``queries`` is on how many queries of equal weight each group rests, shape (groups,).
     ``by_chance`` holds sums of position weights, by the weights of ranks 1..``depth`` as bytes;
@@ -300,6 +301,7 @@ class Resampled:
     """
 
     replicates: Replicates
+    batch: Replicates
     queries: FloatArray
     by_chance: Mapping[bytes, ByChance]
     pair_variance: FloatArray
@@ -329,12 +331,15 @@ def effective_queries(rows: FloatArray) -> FloatArray:
     """On how many queries of equal weight each group rests, shape (groups,) (Kish 1965).
 
     ``rows`` of the group in each bucket have shape (buckets, groups).  Where few queries hold most
-    of the rows, it is those few that decide, however many others there are.
+    of the rows, it is those few that decide, however many others there are.  That n queries share
+    b buckets makes n b / (n + b) of them, which is taken back.
 
     >>> effective_queries(np.array([[10.0, 9.0], [10.0, 1.0], [10.0, 0.0]])).round(2)
-    array([3.  , 1.22])
+    array([3.01, 1.22])
     """
-    return np.nan_to_num(ratio_of(rows.sum(axis=0) ** 2, (rows**2).sum(axis=0)))
+    found = np.nan_to_num(ratio_of(rows.sum(axis=0) ** 2, (rows**2).sum(axis=0)))
+    # Close to as many as there are buckets, nobody can tell how many more there are.
+    return found / np.maximum(1.0 - found / BUCKETS, 1.0 / BUCKETS)
 
 
 def _occupied(rows: Iterable[Row]) -> IntArray:

@@ -104,7 +104,7 @@ def test_composition_says_that_the_order_is_not_what_is_unfair() -> None:
     said = chance_text(SCORE | {"status": "composition", "against_chance": 0.98, **against})
     assert said == composition_text({"against_chance": 0.98, **against})
     assert said.endswith(
-        "groups are in different lists. Against chance it is 0.980, 0.950 to 1.00."
+        "what groups differ in is not their order. Against chance it is 0.980, 0.950 to 1.00."
     )
 
 
@@ -115,9 +115,14 @@ def parts(*statuses: str, rows: int = 300, name: str = "market") -> list[Row]:
 def test_a_breach_of_no_slice_by_itself_is_told() -> None:
     """Simpson's paradox: fair in every market, and not in all of them together."""
     whole = SCORE | {"status": "breach"}
+    assert list(apart_texts(whole, parts("ok", "ok"))) == [
+        "the whole batch breaches, and no slice of market by itself (2 ok): the groups are in "
+        "different ones"
+    ]
+    # What could not be judged may be the breach.
     assert list(apart_texts(whole, parts("ok", "ok", "insufficient"))) == [
-        "the whole batch breaches, and no slice of market by itself (2 ok, 1 insufficient): the "
-        "groups are in different ones"
+        "the whole batch breaches, and no slice of market by itself (2 ok, 1 insufficient): not "
+        "all of them can be judged"
     ]
 
 

@@ -223,3 +223,83 @@ def test_quality_by_group_of_an_order_that_knows_no_group_is_no_breach(name: str
         assert row["status"] == "composition"
     assert row["status"] != "breach"
     assert row["against_chance"] > 0.85
+
+
+def test_a_group_that_is_hardly_ever_on_top_is_a_breach() -> None:
+    """B is among the first three of 2 lists of 200, in lists of both kinds."""
+    orders = ["AAAAB" if at % 2 else "AAAA" + "B" * 12 for at in range(200)]
+    orders[0] = orders[2] = "BAAABBBBBBBBBBBA"
+    label = "EXP@3.MinMaxRatio"
+    row = row_of(
+        night(lists(orders, 200), metrics=("EXP@3",), thresholds={label: {"min": 0.8}}), label
+    )
+    assert row["against_chance_upper"] < 0.1
+    assert row["status"] == "breach"
+
+
+def test_a_stray_group_does_not_silence_that_another_is_kept_off_the_top() -> None:
+    label = "Skew@3.MinSkew"
+    rows = lists(("AAAAABBB",), 200)
+    for stray in (False, True):
+        rows[7]["group"] = "C" if stray else "B"
+        row = row_of(night(rows, metrics=("Skew@3",), thresholds={label: {"min": -0.5}}), label)
+        assert (row["status"], row["p_noise"]) == ("breach", pytest.approx(0.0, abs=1e-6))
+
+
+def test_exposure_that_does_not_follow_relevance_is_a_breach_in_any_order() -> None:
+    """Every list has as many A as B, B is three times as relevant, and order knows no group."""
+    rng = np.random.default_rng(4)
+    rows = lists(shuffled(rng, 300, 10, 0.5), 300)
+    for row, luck in zip(rows, rng.random(len(rows)), strict=True):
+        row["relevance"] = float(luck < (0.75 if row["group"] == "F" else 0.25))
+    label = "EXPU.MinMaxRatio"
+    row = row_of(night(rows, metrics=("EXPU",), thresholds={label: {"min": 0.8}}), label)
+    assert row["value"] < 0.5
+    assert row["against_chance"] > 0.9
+    # Chance would do the same, and there is no breach of it either: it cannot be told.
+    assert (row["status"], row["status_reason"]) == ("insufficient", "noise")
+
+
+@pytest.mark.parametrize("name", ["SelectionRate@3.MinMaxRatio", "DisparateImpact@3.Min"])
+def test_a_random_order_is_no_breach_of_a_cut(name: str) -> None:
+    rng = np.random.default_rng(5)
+    orders = [
+        "".join(rng.permutation(list("AAAAB" if at % 2 else "AAAA" + "B" * 12)))
+        for at in range(400)
+    ]
+    measure = name.rsplit(".", 1)[0]
+    row = row_of(
+        night(lists(orders, 400), metrics=(measure,), thresholds={name: {"min": 0.8}}), name
+    )
+    assert row["value"] < 0.7
+    assert row["status"] == "composition"
+    assert row["against_chance"] > 0.9
+
+
+def test_many_queries_are_many_however_many_buckets_there_are() -> None:
+    rows = lists(("ABAB", "BABA"), 3000)
+    evidence = {**QUICK, "min_queries": 3000}
+    row = row_of(night(rows, evidence=evidence))
+    assert row["status"] == "ok"
+
+
+def test_nothing_is_said_of_what_was_not_judged() -> None:
+    """15 queries hold F: whatever its value, nothing would have been noticed."""
+    rows = lists(("MFMFMFMF",), 15) + lists(("MMMM",), 40, name="m")
+    row = row_of(night(rows))
+    assert row["status_reason"] == "few_queries: F"
+    assert row.get("judged_value") is row.get("judged_groups") is row["detectable"] is None
+    assert json.loads(row["thin_groups"]) == ["F"]
+
+
+@pytest.mark.parametrize(
+    "said", [{"groups": {"group": ["F", "M", "X"]}}, {"targets": {"group": {"F": 0.5, "X": 0.5}}}]
+)
+def test_a_group_that_the_settings_name_and_no_list_holds_keeps_scores_from_being_ok(
+    said: dict[str, Any],
+) -> None:
+    rng = np.random.default_rng(1)
+    row = row_of(night(lists(shuffled(rng, 100, 10, 0.5), 100), **said))
+    assert (row["status"], row["status_reason"]) == ("insufficient", "few_queries: X")
+    assert json.loads(row["thin_groups"]) == ["X"]
+    assert json.loads(row["judged_groups"]) == ["F", "M"]

@@ -74,9 +74,18 @@ CASES: dict[str, tuple[dict[str, Any], str, str | None]] = {
         {"doubt": Doubt(0.5, 0.7, p_noise=0.4, against_chance=AgainstChance(1.0, 0.9, 1.0, 0.7))},
         "composition", None,
     ),
-    "further than chance, but not for sure": (
+    "further than chance, but its interval is not": (
         {"doubt": replace(SURE, against_chance=AgainstChance(0.75, 0.65, 0.81, settled=0.7))},
-        "composition", None,
+        "insufficient", "interval",
+    ),
+    "further than chance, by nobody knows how much": (
+        {"doubt": replace(SURE, against_chance=AgainstChance(0.1, None, None, settled=0.7))},
+        "insufficient", "no_interval",
+    ),
+    "exposure that does not follow relevance, as in random order": (
+        {"label": OF_RELEVANCE,
+         "doubt": replace(SURE, against_chance=AgainstChance(1.0, 0.9, 1.0, settled=0.7))},
+        "breach", None,
     ),
     "further than chance": (
         {"doubt": replace(SURE, against_chance=AgainstChance(0.7, 0.65, 0.79, settled=0.7))},
@@ -88,7 +97,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str | None]] = {
     ),
     "high, as chance would have it": (
         {"label": HIGH, "value": 0.3,
-         "doubt": Doubt(0.25, 0.4, against_chance=AgainstChance(0.25, 0.19, 0.3, settled=0.21))},
+         "doubt": Doubt(0.25, 0.4, against_chance=AgainstChance(0.15, 0.05, 0.25, settled=0.21))},
         "composition", None,
     ),
     "by the point, as chance would have it": (

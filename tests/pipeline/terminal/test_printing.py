@@ -78,7 +78,7 @@ def test_composition_is_told_of_whole_batches(tmp_path: Path) -> None:
     assert judged == {"composition": 1}
     (line,) = untold_lines(judged)
     assert "1 score of whole batches" in line
-    assert "groups are in different lists" in line
+    assert "not for their order" in line
 
 
 def test_the_worst_of_a_summary_is_judged(tmp_path: Path) -> None:
