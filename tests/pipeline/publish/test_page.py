@@ -424,8 +424,8 @@ def test_text_on_colours_can_be_read() -> None:
         ),
         (
             {"composition": 2, "insufficient": 3},
-            "d: no breach, but 2 scores are beyond their thresholds because groups are in "
-            "different lists; 3 scores cannot be judged with confidence",
+            "d: no breach, but 2 scores are beyond their thresholds as lists in "
+            "random order would be; 3 scores cannot be judged with confidence",
             "composition",
         ),
         ({"ok": 1}, "d: no score breaches its threshold", "ok"),
