@@ -34,7 +34,7 @@ from pipeline.store.files import replace_file
 from pipeline.store.memory import peak_memory, watch_memory
 from pipeline.store.paths import spill_of, store_of
 from pipeline.store.sessions import SPILLED, attach, working
-from pipeline.store.tables import create, now, transaction
+from pipeline.store.tables import add_columns, create, now, transaction
 from pipeline.version import code_version
 from schemas.columns import Row
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
@@ -204,6 +204,7 @@ def score_batch(
         evidence = Evidence(connection, DATABASE, settings, chosen_measures)
         scores, groups = scoring.rows_of(scored, stored, settings, batch, stamp, evidence)
         create(connection, DATABASE, FAIRNESS_HISTORY, GROUP_HISTORY)
+        add_columns(connection, DATABASE, FAIRNESS_HISTORY, GROUP_HISTORY)
         with transaction(connection):
             scoring.write_scores(connection, DATABASE, scores, groups, chosen_measures)
             drop_other_measures(connection, settings)

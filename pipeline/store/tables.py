@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import duckdb
 
-from schemas.columns import Table
+from schemas.columns import Table, quoted
 
 
 def now() -> datetime:
@@ -39,6 +39,16 @@ def create(connection: duckdb.DuckDBPyConnection, database: str, *tables: Table)
     """Create ``tables`` where they are missing."""
     for table in tables:
         connection.execute(table.create(database))
+
+
+def add_columns(connection: duckdb.DuckDBPyConnection, database: str, *tables: Table) -> None:
+    """Add the columns that ``tables`` of an older version lack; they are null in its rows."""
+    for table in tables:
+        for column in table.columns:
+            connection.execute(
+                f"ALTER TABLE {quoted(database)}.{quoted(table.name)} "
+                f"ADD COLUMN IF NOT EXISTS {quoted(column.name)} {column.type}"
+            )
 
 
 def describe(connection: duckdb.DuckDBPyConnection, database: str, *tables: Table) -> None:

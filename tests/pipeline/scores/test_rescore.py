@@ -338,6 +338,28 @@ def test_sums_of_other_code_are_not_taken_for_those_of_this(
 
 
 @pytest.mark.slow
+def test_a_file_of_before_takes_what_is_said_now(tmp_path: Path) -> None:
+    """It lacks columns of scores, and what random orders would give."""
+    here = settings(tmp_path, ["EXP"], ranks={"gaps": "compact"})
+    deliver_day(here)
+    assert run_batch(here, DAY).status == "done"
+    before = stored(here)
+    assert before.score("EXP.MinMaxRatio")["against_chance"] is not None
+    later = {"fairness_history": ("against_chance", "judged_value", "thin_groups", "assured"),
+             "group_history": ("effective_queries",)}  # fmt: skip
+    with batch_file(here, read_only=False) as connection:
+        connection.execute("DROP TABLE batch.bucket_lengths")
+        for table, columns in later.items():
+            for column in columns:
+                connection.execute(f"ALTER TABLE batch.{table} DROP COLUMN {column}")
+    assert run_batch(here, DAY, from_counts=True, force=True).status == "done"
+    row = stored(here).score("EXP.MinMaxRatio")
+    assert row["against_chance"] is None
+    for name in ("value", "lower", "upper", "status"):
+        assert row[name] == before.score("EXP.MinMaxRatio")[name]
+
+
+@pytest.mark.slow
 def test_counts_of_four_times_as_many_buckets_give_the_same_intervals(tmp_path: Path) -> None:
     here = settings(tmp_path, FIRST)
     deliver_day(here)
