@@ -510,8 +510,11 @@ def _results(rows: Rows) -> None:
 
 
 def _within(rows: Rows) -> None:
-    assert rows
-    assert all(row["lower"] >= 0.8 for row in rows)
+    limits = {"EXP.MinMaxRatio": 0.8, "ARP.MinMaxRatio": 0.7}
+    assert {row["label"] for row in rows} == set(limits)
+    for row in rows:
+        assert row["detectable"] < limits[row["label"]] <= row["judged_lower"]
+        assert row["judged_lower"] <= row["judged_value"]
 
 
 ANSWERS: dict[str, Callable[[Rows], None]] = {
@@ -533,7 +536,7 @@ ANSWERS: dict[str, Callable[[Rows], None]] = {
     "followed scores and what they are compared with": _followed,
     "how sure the scores of a day are": _sure,
     "why there were no verdicts": _untold,
-    "scores that are within a limit for sure": _within,
+    "scores that are ok with their whole interval, and what would have been noticed": _within,
     "what days came to, and what they took": _results,
     "scores that chance alone explains": _by_chance,
     "slices by what chance alone can do to them": _by_noise,
