@@ -9,7 +9,7 @@ Not here: resampling (``resampling``), and percentiles of a single number (``int
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -106,9 +106,18 @@ def _at_once(blocks: _Blocks, confidence: float) -> Comparisons:
     if not defined.any() or defined.sum() < LEAST_DEFINED * blocks.resamples:
         nothing = np.full(len(blocks.value), np.nan)
         return Comparisons(blocks.value, error, nothing, nothing)
-    reach = float(np.quantile(largest[defined], confidence, method="weibull"))
+    reach = _quantile(largest[defined], confidence)
     wide = few_queries(reach, blocks.queries) * error
     return Comparisons(blocks.value, error, blocks.value - wide, blocks.value + wide)
+
+
+def _quantile(numbers: FloatArray, level: float) -> float:
+    """The quantile between order statistics, at level * (n + 1) of n numbers."""
+    place = min(max(level * (len(numbers) + 1.0) - 1.0, 0.0), len(numbers) - 1.0)
+    under = int(place)
+    over = min(under + 1, len(numbers) - 1)
+    low, high = np.partition(numbers, (under, over))[[under, over]].tolist()
+    return float(low + (high - low) * (place - under))
 
 
 def few_queries(reach: float, queries: FloatArray) -> FloatArray:
@@ -129,6 +138,7 @@ class GroupResamples:
     value: FloatArray
     resampled: FloatArray
     queries: FloatArray
+    _ratios: dict[float, tuple[float, float]] = field(default_factory=dict, compare=False)
 
     def pairs(self, compare: Callable[[FloatArray, FloatArray], FloatArray]) -> _Blocks:
         """Every two groups."""
@@ -173,9 +183,12 @@ def _furthest(found: Comparisons) -> tuple[float, float]:
 
 
 def _lowest_ratio(groups: GroupResamples, confidence: float) -> tuple[float, float]:
-    near, far = _furthest(_at_once(groups.pairs(relative), confidence))
-    far = min(far, 1.0)
-    return (1.0 - far) / (1.0 + far), (1.0 - near) / (1.0 + near)
+    # The highest ratio is asked for, too, and is one over it.
+    if confidence not in groups._ratios:
+        near, far = _furthest(_at_once(groups.pairs(relative), confidence))
+        far = min(far, 1.0)
+        groups._ratios[confidence] = (1.0 - far) / (1.0 + far), (1.0 - near) / (1.0 + near)
+    return groups._ratios[confidence]
 
 
 def _highest_ratio(groups: GroupResamples, confidence: float) -> tuple[float, float]:
@@ -238,7 +251,7 @@ def _length(
         return np.nan, np.nan
     drawn = groups.resampled[usable]
     noise = norm(drawn - drawn.sum(axis=0) / len(drawn))
-    level = float(np.quantile(noise, confidence, method="weibull"))
+    level = _quantile(noise, confidence)
     usual = float(-ndtri((1.0 - confidence) / 2.0))
     level *= float(few_queries(usual, np.array([groups.fewest]))[0]) / usual
     value = float(norm(groups.value))

@@ -201,12 +201,14 @@ def _compared_ends(
     if found.values is None or made.groups is None or not len(made.groups):
         return
     queries = resting[len(found.scores) :]
+    made_of: dict[tuple[int, ...], GroupResamples] = {}
     for at, (score, which) in enumerate(zip(found.scores, made.decided, strict=True)):
         if score.value is not None and is_compared(score.name.aggregation):
-            groups = GroupResamples(
-                found.values.values[which], made.groups[:, which], queries[which]
-            )
-            yield at, ends_of(way_of(score.name), groups, confidence)
+            if tuple(which) not in made_of:
+                made_of[tuple(which)] = GroupResamples(
+                    found.values.values[which], made.groups[:, which], queries[which]
+                )
+            yield at, ends_of(way_of(score.name), made_of[tuple(which)], confidence)
 
 
 def against_chance(
@@ -233,13 +235,17 @@ def against_chance(
     fair, fairs = due
     share, shares = ratio_of(values, fair), ratio_of(groups, fairs)
     against: list[AgainstChance | None] = []
+    parts: dict[tuple[bool, tuple[int, ...]], GroupResamples] = {}
     for score, which in zip(found.scores, made.decided, strict=True):
         if score.value is None or not is_compared(score.name.aggregation):
             against.append(None)
             continue
         way = way_of(score.name)
-        own = (share, shares) if way.name in OF_RATIOS else (values - fair, groups - fairs)
-        part = GroupResamples(own[0][which], own[1][:, which], drawn.queries[which])
+        key = way.name in OF_RATIOS, tuple(which)
+        if key not in parts:
+            own = (share, shares) if key[0] else (values - fair, groups - fairs)
+            parts[key] = GroupResamples(own[0][which], own[1][:, which], drawn.queries[which])
+        part = parts[key]
         lower, upper = _known(np.array(ends_of(way, part, confidence)))
         value, settled = float(way.of(part.value)), float(way.of(fair[which]))
         known = isfinite(value) and isfinite(settled)
