@@ -83,12 +83,12 @@ def verdict_on(
     """The verdict on one score of one attribute and slice.
 
     ``bases`` are those of the groups that the score compares.  ``left_out`` says of which other
-    group there is too little: more groups can make a score no fairer, so that a breach is one
-    without them, and nothing is ok.  not_judged where no threshold holds, undefined without a
-    value, except where no number would be low enough for a limit from below.  A breach must be
-    beyond the threshold with its whole interval, and beyond what chance alone gives; a score that
-    is beyond it, but whose interval is not, is insufficient and never ok.  A value on the threshold
-    is acceptable.
+    group there is too little: another group makes the lowest no higher and the highest no lower,
+    so that a breach is one without it, and nothing is ok.  not_judged where no threshold holds,
+    undefined without a value, except where no number would be low enough for a limit from below.  A
+    breach must be beyond the threshold with its whole interval, and beyond what chance alone gives;
+    a score that is beyond it, but whose interval is not, is insufficient and never ok.  A value on
+    the threshold is acceptable.
     """
     threshold = settings.thresholds.get(score.name.label)
     if threshold is None or not holds(threshold, attribute, slice_name):
