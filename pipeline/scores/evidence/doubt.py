@@ -41,7 +41,7 @@ class Doubt:
     """How far one score can be trusted; None is what is not known.
 
     ``lower`` and ``upper`` are the ends of the interval.  ``expected``, ``noise_limit``,
-    ``p_noise`` and ``settled`` say what chance alone gives: see ``Floor``.  ``against_chance`` is
+    ``p_noise`` say what chance alone gives: see ``Floor``.  ``against_chance`` is
     the score of what groups get over what the same lists would give them in random order.
     """
 
@@ -50,7 +50,6 @@ class Doubt:
     expected: float | None = None
     noise_limit: float | None = None
     p_noise: float | None = None
-    settled: float | None = None
     against_chance: AgainstChance | None = None
 
 
@@ -151,7 +150,6 @@ def _doubt(end: Ends, floor: "Floor | None", against: AgainstChance | None) -> D
             expected=floor.expected,
             noise_limit=floor.limit,
             p_noise=floor.p_value,
-            settled=floor.settled,
         )
     return said if against is None else replace(said, against_chance=against)
 

@@ -59,12 +59,10 @@ class Floor:
 
     ``limit`` is passed, to the unfair side, in 5 of 100 batches; ``p_value`` is the probability of
     a score as unfair as the batch's own, or more.  Both are None where no side is unfair, and a
-    limit that is infinite is None.  ``settled`` is what chance gives in the end, when the same
-    lists come again and again: unfair by itself where groups differ in what a metric divides by.
-    A score without value, because a group is shut out, has the ``p_value`` alone.
+    limit that is infinite is None.  A score without value, because a group is shut out, has the
+    ``p_value`` alone.
     """
 
-    settled: float | None
     expected: float | None
     limit: float | None
     p_value: float | None
@@ -149,7 +147,7 @@ class Noise:
         if (score.reason or "").split(":")[0] not in BELOW_ALL or not weights or not kept_off:
             return None
         chances = self._mix(counts.groups).shut_out(weights[0])[kept_off]
-        return Floor(None, None, None, min(1.0, float(np.cumsum(chances)[-1])))
+        return Floor(None, None, min(1.0, float(np.cumsum(chances)[-1])))
 
     def _drawn(
         self, measure: Measure, wants: Asked, counts: Counts, depth: int
@@ -192,10 +190,9 @@ class Noise:
         return self._made[name]
 
     def _normal(self, groups: int) -> FloatArray:
-        """Standard normal draws, and one without any noise last."""
+        """Standard normal draws."""
         evidence = self._settings.evidence
-        draws = normal_draws(evidence.seed, evidence.noise_draws, groups)
-        return np.concatenate([draws, np.zeros((1, groups))])
+        return normal_draws(evidence.seed, evidence.noise_draws, groups)
 
     def _sums(self, mix: Mix, weight: FloatArray, counts: Counts) -> FloatArray:
         """Each group's weight in draws, shape (draws, groups), within what positions allow."""
@@ -342,26 +339,25 @@ def _replicates(
     )
 
 
-def _floor(name: ScoreName, value: float, drawn_scores: FloatArray) -> Floor | None:
-    """The floor of one score from draws of it, shape (draws + 1,), the last one without noise.
+def _floor(name: ScoreName, value: float, draws: FloatArray) -> Floor | None:
+    """The floor of one score from draws of it, shape (draws,).
 
     An infinite draw is more unfair than any number, and left out of the mean.
     """
-    draws, settled = drawn_scores[:-1], float(drawn_scores[-1])
     defined = draws[~np.isnan(draws)]
     finite = defined[np.isfinite(defined)]
     if len(finite) < PASSED * len(draws):
         return None
     expected = float(finite.mean())
     if name.alarm is None:
-        return Floor(settled, expected, None, None)
+        return Floor(expected, None, None)
     side = -1.0 if name.alarm == "low" else 1.0
     unfair = side * defined
     beyond = int((unfair >= side * value - ROUNDING * abs(value)).sum())
     limit = side * float(_quantile(unfair, PASSED))
     # The batch itself is one of the draws that could have been (Davison & Hinkley 1997, 4.2).
     p_value = (beyond + 1) / (len(defined) + 1)
-    return Floor(settled, expected, limit if isfinite(limit) else None, p_value)
+    return Floor(expected, limit if isfinite(limit) else None, p_value)
 
 
 def _quantile(draws: FloatArray, level: float) -> float:
@@ -376,15 +372,15 @@ def _quantile(draws: FloatArray, level: float) -> float:
 def _normal_floor(name: ScoreName, value: float, expected: float, spread: float) -> Floor:
     """The floor of a score that is normal under chance."""
     if name.alarm is None:
-        return Floor(expected, expected, None, None)
+        return Floor(expected, None, None)
     side = -1.0 if name.alarm == "low" else 1.0
     limit = expected + side * float(ndtri(PASSED)) * spread
     away = side * (value - expected)
     # Sums of prefixes are stored with some 14 digits.
     rounding = 1e-9 * max(1.0, abs(expected))
     if spread <= rounding * 1e-3:
-        return Floor(expected, expected, limit, 1.0 if away <= rounding else 0.0)
-    return Floor(expected, expected, limit, float(ndtr(-away / spread)))
+        return Floor(expected, limit, 1.0 if away <= rounding else 0.0)
+    return Floor(expected, limit, float(ndtr(-away / spread)))
 
 
 def pieces(table: pyarrow.Table, key: Sequence[str]) -> dict[tuple[str, ...], pyarrow.Table]:

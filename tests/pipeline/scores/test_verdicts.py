@@ -60,12 +60,6 @@ CASES: dict[str, tuple[dict[str, Any], str, str | None]] = {
     "no ends": ({"doubt": Doubt()}, "insufficient", "no_interval"),
     "no far end, which does not matter": ({"doubt": Doubt(None, 0.7)}, "breach", None),
     "chance alone": ({"doubt": Doubt(0.5, 0.7, p_noise=0.06)}, "insufficient", "noise"),
-    "chance alone, in the end acceptable": (
-        {"doubt": Doubt(0.5, 0.7, p_noise=0.4, settled=0.8)}, "insufficient", "noise"
-    ),
-    "chance alone, and beyond by itself": (
-        {"doubt": Doubt(0.5, 0.7, p_noise=0.4, settled=0.79)}, "insufficient", "noise"
-    ),
     "as chance would have it": (
         {"doubt": replace(SURE, against_chance=AgainstChance(0.9, 0.85, 0.95, settled=0.7))},
         "composition", None,
