@@ -42,6 +42,7 @@ _PASSES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "in_range": _in_range,
     "isin": _isin,
     "not_equal_to": lambda value, given: f"{value} <> {literal(given['value'])}",
+    "str_matches": lambda value, given: f"regexp_matches({value}, {literal(given['pattern'])})",
     "greater_than": lambda value, given: f"{value} > {given['min_value']!r}",
     "greater_than_or_equal_to": lambda value, given: f"{value} >= {given['min_value']!r}",
     "less_than_or_equal_to": lambda value, given: f"{value} <= {given['max_value']!r}",

@@ -19,17 +19,32 @@ from schemas.columns import Column, Table, internal
 MAX_RANK = 1_000_000
 """Deepest rank that is read: a longer list is a broken log far more often than a long list."""
 
+CONTROL = r"[\x00-\x1f\x7f-\x9f]"
+"""A control character, in a pattern: nobody can see it, and who reads an id elsewhere drops it."""
+
+
+def _id_checks(name: str) -> tuple[pa.Check, ...]:
+    return (
+        pa.Check.ne("", title=f"{name}_empty", error="is empty"),
+        pa.Check.str_matches(
+            f"^{CONTROL.replace('[', '[^')}*$",
+            title=f"{name}_control",
+            error="holds a control character, such as a tab or a line end",
+        ),
+    )
+
+
 LIST_ID = Column(
     "list_id",
     "VARCHAR",
     "one ranking shown for one request",
-    checks=(pa.Check.ne("", title="list_id_empty", error="is empty"),),
+    checks=_id_checks("list_id"),
 )
 ITEM_ID = Column(
     "item_id",
     "VARCHAR",
     "the item shown",
-    checks=(pa.Check.ne("", title="item_id_empty", error="is empty"),),
+    checks=_id_checks("item_id"),
 )
 RANK = Column(
     "rank",

@@ -47,6 +47,8 @@ MEANINGS = {
     "limits.list_rows": "most rows of a list",
     "limits.name_length": "most characters of the name of a group or of a slice's value",
     "limits.text_bytes": "most bytes of one text file, unpacked where it is packed",
+    "lists_span_files": "whether a list may have rows in several files; otherwise such lists are "
+    "remarked on, and refused where they are numbered in each file and have no ranks",
     "checksums": "whether a file needs the checksum of its sender beside it, in `file.sha256`; one "
     "that is there must agree in either case",
     "schedule.start": "first day that is a batch",

@@ -5,7 +5,6 @@ depend on other batches, and a group that is missing (``monitoring.missing_group
 """
 
 import re
-import unicodedata
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from itertools import groupby
@@ -17,7 +16,7 @@ from metrics import UNKNOWN, WHOLE
 from pipeline.formatting.numbers import counted
 from pipeline.history.opening import HISTORY_DATABASE
 from pipeline.settings.audit import Settings
-from pipeline.settings.group_values import shown
+from pipeline.settings.group_values import folded, shown
 from pipeline.settings.labels import JOIN
 from pipeline.store.batch_files import DATABASE
 from schemas.columns import literal
@@ -119,36 +118,29 @@ def resembled(group: str, known: Collection[str]) -> str | None:
     """
     if len(group) > _LONGEST:
         return None
-    own = _folded(group)
+    own = folded(group)
     candidates = {
-        name: folded
+        name: plain
         for name in sorted(known)
         if len(name) <= _LONGEST
-        and _numbers(folded := _folded(name)) == _numbers(own)
+        and _numbers(plain := folded(name)) == _numbers(own)
         and name != UNKNOWN
     }
     if own == UNKNOWN:
         return UNKNOWN
-    for name, folded in candidates.items():
-        if folded == own:
+    for name, plain in candidates.items():
+        if plain == own:
             return name
     begins = [
         name
-        for name, folded in candidates.items()
-        if folded and own and (folded.startswith(own) or own.startswith(folded))
+        for name, plain in candidates.items()
+        if plain and own and (plain.startswith(own) or own.startswith(plain))
     ]
     if begins:
         return begins[0] if len(begins) == 1 else None
-    names = {folded: name for name, folded in candidates.items()}
+    names = {plain: name for name, plain in candidates.items()}
     close = get_close_matches(own, names, n=1, cutoff=_CLOSE)
     return names[close[0]] if close else None
-
-
-def _folded(text: str) -> str:
-    """What is left of a text without case, width, space around it and what cannot be seen."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    seen = (each for each in folded if unicodedata.category(each) not in ("Cc", "Cf"))
-    return " ".join("".join(seen).split())
 
 
 def _numbers(text: str) -> list[str]:

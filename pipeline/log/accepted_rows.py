@@ -12,7 +12,9 @@ from pipeline.log.counted_as import count_rows, group_meant
 from pipeline.log.reading import Reading, key_of, value_of
 from pipeline.log.rejected_rows import accepted
 from pipeline.log.screening import clean, described
-from pipeline.log.values import tidy, unless_blank
+from pipeline.log.staged_rows import is_text
+from pipeline.log.validation import Broken
+from pipeline.log.values import has_control, tidy, unless_blank
 from pipeline.privacy.hashed_ids import is_hashed, stored_id
 from schemas.columns import Column, internal, literal, quoted
 from schemas.rules import ITEM_ID, LIST_ID, MODEL_VERSION, QUERY_ID, RANK, SCORE
@@ -124,6 +126,7 @@ def _number_items(reading: Reading, part: Part, supplied: Sequence[str]) -> None
         f"CREATE OR REPLACE TEMP TABLE item_keys AS SELECT key, {kept} AS item_id "
         f"FROM (SELECT DISTINCT {_ITEM} AS key FROM {part.rows})"
     )
+    _refuse_control(reading, part)
     reading.run(
         f"INSERT INTO {log} SELECT ({_following(reading, LOG_ITEMS.name)} ())::INTEGER, item_id "
         f"FROM item_keys ANTI JOIN {log} USING (item_id)"
@@ -138,6 +141,19 @@ def _number_items(reading: Reading, part: Part, supplied: Sequence[str]) -> None
         f"CREATE OR REPLACE TEMP TABLE item_numbers AS SELECT key, item{values} FROM item_keys "
         f"JOIN {log} AS log USING (item_id) {join if supplied else ''}"
     )
+
+
+def _refuse_control(reading: Reading, part: Part) -> None:
+    """Broken where an item is called what nobody can see."""
+    control = has_control("key")
+    if is_text(reading, ITEM_ID) and reading.rows(
+        f"SELECT 1 FROM item_keys WHERE {control} LIMIT 1"
+    ):
+        lists = reading.connection.execute(
+            f"SELECT DISTINCT CAST({_LIST} AS VARCHAR) FROM {part.rows} "
+            f"JOIN (FROM item_keys WHERE {control}) ON key = {_ITEM}"
+        ).fetchall()
+        raise Broken([name for (name,) in lists])
 
 
 def _number_cells(reading: Reading, part: Part, supplied: Sequence[str]) -> None:

@@ -34,11 +34,10 @@ class Layout:
 
 def layout(source: Source, settings: Settings, wanted: Iterable[str]) -> Layout:
     """Where ``wanted`` columns of the contract stand in ``source``; some may be absent."""
-    by_name = {name: name for name in source.columns}
     delivered_names: dict[str, str] = {}
     for name in wanted:
         delivered = settings.columns.get(name, name)
-        if delivered in by_name:
+        if delivered in source.kinds:
             delivered_names[name] = delivered
     return Layout(
         delivered_names,
@@ -94,8 +93,8 @@ def nested_columns(source: Source, here: Layout) -> list[str]:
     return [
         f"{source.shown}: {name} is nested; write one text or number in each row"
         for name, delivered in here.found.items()
-        if source.columns[delivered].startswith(_NESTED[:-1])
-        or source.columns[delivered].endswith(_NESTED[-1])
+        if source.kinds[delivered].startswith(_NESTED[:-1])
+        or source.kinds[delivered].endswith(_NESTED[-1])
     ]
 
 

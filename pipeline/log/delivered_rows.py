@@ -17,16 +17,23 @@ from dataclasses import dataclass
 
 import duckdb
 
-from pipeline.errors import DataRefused
+from pipeline.errors import DataRefused, several
+from pipeline.formatting.numbers import counted
+from pipeline.log import readers
 from pipeline.log.column_mapping import Layout
-from pipeline.log.headers import said_of
 from pipeline.log.reading import IDS, Reading, key_of, raw_of, value_of
-from pipeline.log.sources import Source, several_files, together
+from pipeline.log.sources import TEXTS, Source, several_files, together
+from pipeline.log.unreadable import read_whole, unreadable
 from pipeline.log.values import INTEGERS, NUMBERS, number_of, unless_blank
 from schemas.columns import internal, quoted
-from schemas.rules import CLICK, RANK, REFERENCE_RANK, RELEVANCE
+from schemas.rules import CLICK, ITEM_ID, LIST_ID, QUERY_ID, RANK, REFERENCE_RANK, RELEVANCE
 
-_TEXT_FORMATS = ("csv", "jsonl")
+_INEXACT = (
+    "length({0}) > 16 AND regexp_full_match({0}, '-?[0-9]+(\\.[0-9]+)?(e[-+]?[0-9]+)?') "
+    "AND NOT regexp_full_match({0}, '-?[0-9]+') "
+    "AND length(regexp_replace(split_part({0}, 'e', 1), '[-.]|^-?0\\.0*', '', 'g')) > 15"
+)
+"""SQL of a number that is not whole, with more decimal digits than every double keeps."""
 
 
 @dataclass
@@ -50,12 +57,14 @@ def open_delivered(reading: Reading, sources: Sequence[Source], layouts: Sequenc
     reading.run("DROP TABLE IF EXISTS delivered_text")
     places: dict[object, _Place] = {}
     total = 0
+    problems: list[str] = []
     for number, (source, layout) in enumerate(zip(sources, layouts, strict=True)):
         try:
             rows = _read_in(reading, number, source, layout)
         except duckdb.Error as error:
             raise unreadable(source, error) from None
-        shape = "text" if source.format in _TEXT_FORMATS else together(source) or number
+        problems += _misread(reading, number, source, layout)
+        shape = "text" if source.format in TEXTS else together(source) or number
         place = places.setdefault(shape, _Place(source, layout, [], [], []))
         place.sources.append(source)
         place.files.append(number)
@@ -66,6 +75,8 @@ def open_delivered(reading: Reading, sources: Sequence[Source], layouts: Sequenc
                 f"{source.shown}: more than {reading.settings.limits.rows:,} rows in the batch "
                 "(limits.rows in the settings)"
             )
+    if problems:
+        raise DataRefused(several("the files cannot be taken at their word", problems))
     alike = _alike(reading, places.values())
     parts = [_delivered(reading, place, alike) for place in places.values()]
     reading.run(f"CREATE OR REPLACE TEMP VIEW delivered AS {' UNION ALL BY NAME '.join(parts)}")
@@ -79,7 +90,7 @@ def _alike(reading: Reading, places: Iterable[_Place]) -> set[str]:
     """
     alike = set()
     for column in reading.columns:
-        kinds = {place.source.columns[place.layout.found[column.name]] for place in places}
+        kinds = {place.source.kinds[place.layout.found[column.name]] for place in places}
         if len(kinds) == 1 and kinds <= set(INTEGERS if column in IDS else NUMBERS):
             alike.add(column.name)
     return alike
@@ -87,7 +98,7 @@ def _alike(reading: Reading, places: Iterable[_Place]) -> set[str]:
 
 def _read_in(reading: Reading, number: int, source: Source, layout: Layout) -> int:
     """Rows of a source; those of a text file are then in the session."""
-    if source.format not in _TEXT_FORMATS:
+    if source.format not in TEXTS:
         ((rows,),) = reading.rows(f"SELECT count(*) FROM {source.table}")
         return rows
     names = _text_columns(layout)
@@ -95,9 +106,67 @@ def _read_in(reading: Reading, number: int, source: Source, layout: Layout) -> i
     reading.run(
         f"CREATE TEMP TABLE IF NOT EXISTS delivered_text (file INTEGER, row BIGINT{columns})"
     )
-    said = ", ".join([str(number), source.row, *map(quoted, names)])
-    ((rows,),) = reading.rows(f"INSERT INTO delivered_text SELECT {said} FROM {source.table}")
-    return rows
+
+    def read(text: Source) -> int:
+        said = ", ".join([str(number), text.row, *map(quoted, names)])
+        reading.run(f"DELETE FROM delivered_text WHERE file = {number}")
+        ((inserted,),) = reading.rows(f"INSERT INTO delivered_text SELECT {said} FROM {text.table}")
+        return inserted
+
+    return read_whole(source, read)
+
+
+def _misread(reading: Reading, number: int, source: Source, layout: Layout) -> list[str]:
+    """What is wrong with a source that was read: values that are not what the file says."""
+    problems = []
+    for name, value in source.folders.items():
+        if value is None or name not in source.columns:
+            continue
+        said = f"CAST({quoted(name)} AS VARCHAR)"
+        ((rows,),) = reading.connection.execute(
+            f"SELECT count(*) FILTER (trim({said}) <> $1 AND "
+            f"coalesce(TRY_CAST({said} AS DOUBLE) <> TRY_CAST($1 AS DOUBLE), true)) "
+            f"FROM {source.table}",
+            [value],
+        ).fetchall()
+        if rows:
+            problems.append(
+                f"{source.shown}: {counted(rows, 'row')} have another {name!r} than the folder "
+                f"{name}=... says that the file lies in; correct the one or the other"
+            )
+    names = _text_columns(layout)
+    for column in (LIST_ID, ITEM_ID, QUERY_ID) if source.format == "jsonl" else ():
+        delivered = layout.found.get(column.name)
+        if delivered is not None and _is_rounded(reading, number, source, delivered, names):
+            problems.append(
+                f"{source.shown}: {delivered!r} holds numbers with more digits than a reader of "
+                "JSON keeps; write ids as texts, in quotes"
+            )
+    return problems
+
+
+def _is_rounded(
+    reading: Reading, number: int, source: Source, delivered: str, names: dict[str, str]
+) -> bool:
+    """Whether a column of JSON holds numbers that may have been rounded.
+
+    Whole numbers are kept as they stand; others have up to 17 digits, of which 15 are exact.
+    """
+    text = names[delivered]
+    there = reading.rows(
+        f"SELECT 1 FROM delivered_text WHERE file = {number} AND {_INEXACT.format(text)} LIMIT 1"
+    )
+    if not there or source.path is None:
+        return False
+    # A text of such digits is exact, and only what stands there tells it from a number.
+    pointer = "/" + delivered.replace("~", "~0").replace("/", "~1")
+    rounded = reading.connection.execute(
+        "SELECT 1 FROM (SELECT json_extract(json, [$1])[1] AS found "
+        f"FROM {readers.json_objects(source.path)}) WHERE json_type(found) = 'DOUBLE' "
+        f"AND {_INEXACT.format('found::VARCHAR')} LIMIT 1",
+        [pointer],
+    ).fetchall()
+    return bool(rounded)
 
 
 def _text_columns(layout: Layout) -> dict[str, str]:
@@ -109,7 +178,7 @@ def _text_columns(layout: Layout) -> dict[str, str]:
 def _numbered(place: _Place) -> tuple[str, str, str, str]:
     """SQL of the rows of a place, and of file, row and number of each."""
     source = place.source
-    if source.format in _TEXT_FORMATS:
+    if source.format in TEXTS:
         before = _picked("file", place.before, place.files)
         return "delivered_text", "file", "row", f"row + {before}"
     if len(place.sources) == 1:
@@ -126,13 +195,6 @@ def _picked(index: str, numbers: Sequence[int], at: Iterable[int]) -> str:
     """SQL of the number that stands for ``index``, which is one of ``at``."""
     spread = dict(zip(at, numbers, strict=True))
     return f"({[spread.get(n, 0) for n in range(max(spread) + 1)]}::BIGINT[])[{index} + 1]"
-
-
-def unreadable(source: Source, error: duckdb.Error) -> Exception:
-    """What to raise where DuckDB cannot read a source: DataRefused, without the data it quotes."""
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return error
-    return DataRefused(f"{source.shown}: cannot be read: {said_of(error, source.path)}")
 
 
 def blamed(
@@ -153,13 +215,13 @@ def _delivered(reading: Reading, place: _Place, alike: set[str]) -> str:
     """SELECT of the sources of one place, in the columns of the view ``delivered``."""
     source, layout = place.source, place.layout
     names = {name: quoted(name) for name in layout.found.values()}
-    if source.format in _TEXT_FORMATS:
+    if source.format in TEXTS:
         names = _text_columns(layout)
     table, file, row, number = _numbered(place)
     select_columns = [f"({file})::INTEGER AS file", f"{row} AS row", f"{number} AS number"]
     for column in reading.columns:
         delivered = names[layout.found[column.name]]
-        kind = source.columns[layout.found[column.name]]
+        kind = source.kinds[layout.found[column.name]]
         text = f"CAST({delivered} AS VARCHAR)"
         raw = delivered if column.name in alike else f"nullif(trim({text}), '')"
         if column.type == "VARCHAR":

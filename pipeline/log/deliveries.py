@@ -61,11 +61,12 @@ def batch_files(settings: Settings, batch: str) -> list[Path]:
     paths: list[Path] = []
     problems: list[str] = []
     for pattern in settings.logs:
-        root = settings.path(_place(pattern))
-        inside = (root if root.is_dir() else root.parent).resolve()
+        inside = place_of(settings, pattern).resolve()
         # The settings' own folder is a place, not a pattern, whatever its name holds.
-        names = glob.glob(pattern.replace("{batch}", batch), root_dir=settings.folder)
-        for path in sorted(settings.folder / name for name in names):
+        names = glob.glob(
+            pattern.replace("{batch}", batch), root_dir=settings.folder, recursive=True
+        )
+        for path in sorted({settings.folder / name for name in names}):
             if path.name.startswith(_MARKERS) or path.is_dir() or path.suffix == ".sha256":
                 continue
             problem = _unreadable(path, inside)
@@ -83,10 +84,12 @@ def batch_files(settings: Settings, batch: str) -> list[Path]:
     return paths
 
 
-def _place(pattern: str) -> str:
-    """What a pattern begins with, up to the batch or a star; signs that are escaped are plain."""
+def place_of(settings: Settings, pattern: str) -> Path:
+    """The folder that a pattern begins with, up to the batch or a star."""
     fixed = re.split(r"\{batch\}|(?<!\[)\*", pattern, maxsplit=1)[0]
-    return re.sub(r"\[([*?[])\]", r"\1", fixed)
+    # Signs that are escaped are plain.
+    root = settings.path(re.sub(r"\[([*?[])\]", r"\1", fixed))
+    return root if root.is_dir() else root.parent
 
 
 def _unreadable(path: Path, inside: Path) -> str | None:

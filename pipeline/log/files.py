@@ -12,11 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+import numpy as np
+
 from pipeline.settings.audit import Settings
 
 LONGEST_LINE = 1_000_000
 """Bytes of a line of text that are read; a longer one is no row, and would fill the memory."""
 
+_FEED = ord("\n")
 _PIECE = 1 << 18
 """Bytes that are looked at at a time: less than half of LONGEST_LINE."""
 
@@ -76,12 +79,14 @@ def opened_text(path: Path) -> Iterator[IO[bytes]]:
         raise FileProblem("not a whole gzip file") from None
 
 
-def check_size(path: Path, most: int) -> None:
-    """FileProblem where a text file holds more than ``most`` bytes, unpacked, or a line too long.
+def check_text(path: Path, most: int, *, quotes: bool) -> int:
+    """How many lines a text file has, empty ones left out; ``quotes``: and those within texts.
 
-    Readers may leave out a line that is too long for them and say nothing of it.
+    FileProblem where it holds more than ``most`` bytes, unpacked, or a line too long.  Readers may
+    leave out a line that is too long for them and say nothing of it.
     """
     size = line = ended = 0
+    lines = _Lines(quotes)
     with opened_text(path) as file:
         while piece := file.read(_PIECE):
             size += len(piece)
@@ -95,3 +100,28 @@ def check_size(path: Path, most: int) -> None:
                 raise FileProblem(f"line {ended + 1} is longer than {LONGEST_LINE:,} bytes")
             ended += piece.count(b"\n")
             line = line + len(piece) if end < 0 else len(piece) - piece.rfind(b"\n") - 1
+            lines.add(piece)
+    return lines.ended + (line > 0)
+
+
+class _Lines:
+    """Counts the lines of a file piece by piece."""
+
+    def __init__(self, quotes: bool) -> None:
+        self.ended = 0
+        self._quotes = quotes
+        self._quoted = False
+        self._before = b"\n\n"
+
+    def add(self, piece: bytes) -> None:
+        """Count the lines that end in ``piece``, which follows the ones before."""
+        signs = np.frombuffer(self._before + piece, dtype=np.uint8)
+        ends = np.flatnonzero(signs[2:] == _FEED) + 2
+        if self._quotes and (self._quoted or b'"' in piece):
+            inside = (np.cumsum(signs[2:] == ord('"')) + self._quoted) % 2 == 1
+            ends = ends[~inside[ends - 2]]
+            self._quoted = bool(inside[-1])
+        one, two = signs[ends - 1], signs[ends - 2]
+        empty = (one == _FEED) | ((one == ord("\r")) & (two == _FEED))
+        self.ended += int(np.count_nonzero(~empty))
+        self._before = signs[-2:].tobytes()

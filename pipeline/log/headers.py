@@ -7,14 +7,15 @@ nothing is repeated that is not known to be a name.  Not here: which column hold
 
 import codecs
 import csv
-import json
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import duckdb
 
+from pipeline.log import readers
 from pipeline.log.files import LONGEST_LINE, FileProblem, opened_text
+from pipeline.log.text_faults import fault_of, object_fault
 from pipeline.settings.audit import Settings
 from pipeline.store.sessions import as_pattern
 from schemas.columns import literal
@@ -48,23 +49,26 @@ def known_names(settings: Settings) -> set[str]:
     return contract | {*settings.columns.values(), *settings.slices, *settings.attribute_columns}
 
 
-def _first_lines(path: Path, count: int) -> list[str]:
-    """The first lines of a UTF-8 text file; FileProblem if it is not one, or empty."""
+def _first_lines(path: Path, count: int, encoding: str) -> list[str]:
+    """The first lines of a UTF-8 text file; FileProblem if it is not one, or empty.
+
+    ``encoding`` is that of the first line: with a mark before it, or without.
+    """
     lines: list[bytes] = []
     with opened_text(path) as file:
         while len(lines) < count and (line := file.readline(LONGEST_LINE + 1)):
             if len(line) > LONGEST_LINE:
                 raise FileProblem(f"line {len(lines) + 1} is longer than {LONGEST_LINE:,} bytes")
             lines.append(line)
-    for mark, encoding in _MARKS.items():
+    for mark, other in _MARKS.items():
         if lines and lines[0].startswith(mark):
-            raise FileProblem(f"must be UTF-8; this is {encoding}")
+            raise FileProblem(f"must be UTF-8; this is {other}")
     if lines and b"\0" in lines[0]:
         raise FileProblem("line 1: must be UTF-8; there are zero bytes in it")
     texts = []
     for number, line in enumerate(lines, 1):
         try:
-            texts.append(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            texts.append(line.decode(encoding if number == 1 else "utf-8"))
         except UnicodeDecodeError:
             raise FileProblem(f"line {number}: must be UTF-8") from None
     if not any(texts):
@@ -74,7 +78,7 @@ def _first_lines(path: Path, count: int) -> list[str]:
 
 def csv_columns(path: Path, known: Collection[str]) -> dict[str, str]:
     """Columns that the header of a CSV file names, all of them texts; FileProblem if it is none."""
-    lines = _first_lines(path, _SAMPLED_LINES)
+    lines = _first_lines(path, _SAMPLED_LINES, "utf-8-sig")
     csv.field_size_limit(LONGEST_LINE)
     try:
         names = next(csv.reader(lines), [])
@@ -116,28 +120,17 @@ def json_columns(
 
     The first lines are looked at closely, for a message that helps.
     """
-    for number, line in enumerate(_first_lines(path, _SAMPLED_LINES), 1):
-        if not line.strip():
-            continue
-        try:
-            pairs = json.loads(line, object_pairs_hook=list, parse_int=str)
-        except ValueError as error:
-            raise FileProblem(f"line {number}: not a JSON object ({error})") from None
-        except RecursionError:
-            raise FileProblem(f"line {number}: nested too deeply") from None
-        if not isinstance(pairs, list) or not all(isinstance(each, tuple) for each in pairs):
-            raise FileProblem(f"line {number}: not a JSON object")
-        keys = [key for key, _ in pairs]
-        if len(set(keys)) < len(keys):
-            raise FileProblem(f"line {number}: a key stands twice")
+    for number, line in enumerate(_first_lines(path, _SAMPLED_LINES, "utf-8"), 1):
+        if line.strip() and (fault := object_fault(line)):
+            raise FileProblem(f"line {number}: {fault}")
     try:
         key_rows = connection.execute(
-            "SELECT DISTINCT unnest(json_keys(json)) FROM read_ndjson_objects("
-            f"{literal(as_pattern(path))}, maximum_object_size = {LONGEST_LINE}) "
+            f"SELECT DISTINCT unnest(json_keys(json)) FROM {readers.json_objects(path)} "
             f"LIMIT {_MOST_COLUMNS + 1}"
         ).fetchall()
     except duckdb.Error as error:
-        raise FileProblem(f"not JSON lines: {said_of(error, path)}") from None
+        fault = fault_of(path, "jsonl") or f"not JSON lines: {said_of(error, path)}"
+        raise FileProblem(fault) from None
     if not key_rows:
         raise FileProblem("empty_file: the file holds no objects")
     # A key without a name cannot be a column, and none is looked for.
@@ -148,15 +141,15 @@ def parquet_columns(
     path: Path, known: Collection[str], connection: duckdb.DuckDBPyConnection
 ) -> dict[str, str]:
     """Columns of a Parquet file and their types; FileProblem where it cannot be read."""
-    file = literal(as_pattern(path))
     try:
-        rows = connection.execute(f"DESCRIBE SELECT * FROM read_parquet({file})").fetchall()
+        rows = connection.execute(f"DESCRIBE SELECT * FROM {readers.parquet([path])}").fetchall()
         columns = {name: kind for name, kind, *_ in rows}
         folded = {name.casefold() for name in columns}
         if any(_SECOND.sub("", name) in folded - {name} for name in folded):
             # The second of two columns of one name gets another one, in silence.
             schema = connection.execute(
-                f"SELECT name, coalesce(num_children, 0) FROM parquet_schema({file})"
+                "SELECT name, coalesce(num_children, 0) "
+                f"FROM parquet_schema({literal(as_pattern(path))})"
             ).fetchall()
             _apart(_outermost(schema), known)
     except duckdb.Error as error:

@@ -17,6 +17,7 @@ from metrics import UNKNOWN
 from pipeline.errors import DataRefused, NoData, several
 from pipeline.formatting.numbers import counted
 from pipeline.log.accepted_rows import clean_part, judged_part, store
+from pipeline.log.alike import notes_on_alike
 from pipeline.log.column_mapping import Layout, layout, log_layouts, misspelt, nested_columns
 from pipeline.log.counted_as import notes_on_counted, open_counted_as
 from pipeline.log.delivered_rows import blamed, open_delivered
@@ -27,6 +28,7 @@ from pipeline.log.screening import (
     NOT_BINARY,
     SUSPECTS,
     Surveyed,
+    spanning,
     survey,
     surveyed,
     suspect,
@@ -34,7 +36,7 @@ from pipeline.log.screening import (
 )
 from pipeline.log.sources import Source
 from pipeline.log.staged_rows import stage
-from pipeline.log.validation import Repeated, RowsMissing, gate
+from pipeline.log.validation import Broken, RowsMissing, gate
 from pipeline.log.values import group_of
 from pipeline.log.whole_lists import ListsApart
 from pipeline.privacy.hashed_ids import hash_with_key
@@ -120,7 +122,8 @@ def ingest(
         raise
     except duckdb.Error as error:
         raise blamed(reading, sources, layouts, error) from None
-    ingested = replace(ingested, notes=(*notes, *notes_on_counted(reading)))
+    remarks = (*notes_on_counted(reading), *notes_on_alike(reading))
+    ingested = replace(ingested, notes=(*ingested.notes, *remarks))
     changed = [f"{source.shown}: changed while it was read" for source in sources if source.changed]
     if changed:
         raise DataRefused(several("the files are not whole yet; run the batch again", changed))
@@ -132,6 +135,8 @@ def _ingested(
 ) -> Ingested:
     """``ingested`` with what became of the rows of ``delivered``."""
     survey(reading)
+    span = spanning(reading, sources)
+    ingested = replace(ingested, notes=(*ingested.notes, *([span] if span else [])))
     most = reading.settings.limits.list_rows
     if ingested.rows_read > most:
         lists, longest = too_long(reading, most)
@@ -195,8 +200,8 @@ def _store_clean(reading: Reading, supplied: Sequence[str]) -> Surveyed:
             with transaction(reading.connection):
                 store(reading, clean_lists, supplied)
                 gate(reading, binary=surveyed_lists.graded_rows == 0, dense=dense)
-        except Repeated as repeated:
-            suspect(reading, repeated.lists)
+        except Broken as broken:
+            suspect(reading, broken.lists)
         except ListsApart:
             if clean_lists.apart:
                 # Sorted rows stand together, so these lists are not whole.

@@ -8,9 +8,9 @@ import duckdb
 from pipeline.errors import DataRefused
 from pipeline.log.column_mapping import Layout
 from pipeline.log.counted_as import group_meant
-from pipeline.log.delivered_rows import unreadable
 from pipeline.log.reading import Reading
 from pipeline.log.sources import Source
+from pipeline.log.unreadable import read_whole, unreadable
 from pipeline.log.values import group_of, tidy
 from pipeline.settings.labels import JOIN
 from schemas.columns import internal, literal, quoted
@@ -28,12 +28,18 @@ def read_items(reading: Reading, items: Source, layout: Layout) -> None:
         f", {tidy(f'CAST({quoted(layout.found[name])} AS VARCHAR)')} AS {internal(name)}"
         for name in names
     )
-    try:
+    item_id = f"CAST({quoted(layout.found['item_id'])} AS VARCHAR)"
+
+    def read(table: Source) -> int:
         reading.run(
-            f"CREATE OR REPLACE TEMP TABLE item_table AS SELECT "
-            f"CAST({quoted(layout.found['item_id'])} AS VARCHAR) AS item_id{values} "
-            f"FROM {items.table}"
+            f"CREATE OR REPLACE TEMP TABLE item_table AS SELECT {item_id} AS item_id{values} "
+            f"FROM {table.table}"
         )
+        ((read_rows,),) = reading.rows("SELECT count(*) FROM item_table")
+        return read_rows
+
+    try:
+        read_whole(items, read)
     except duckdb.Error as error:
         raise unreadable(items, error) from None
     ((rows, apart, missing),) = reading.rows(

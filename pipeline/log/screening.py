@@ -6,10 +6,15 @@ what is wrong.  A list is *suspect* if it may break a rule; every list that brea
 Not here: what is wrong with a suspect list (``staged_rows``, ``rejected_rows``).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipeline.errors import DataRefused
+from pipeline.formatting.numbers import counted
 from pipeline.log.reading import Reading, key_of, value_of
-from pipeline.log.staged_rows import suspicious
+from pipeline.log.sources import Source
+from pipeline.log.staged_rows import is_text, suspicious
+from pipeline.log.values import has_control
 from schemas.columns import internal
 from schemas.offenders import passes
 from schemas.rules import BINARY, LIST_ID, MODEL_VERSION, QUERY_ID, RANK, RELEVANCE
@@ -57,13 +62,51 @@ def survey(reading: Reading) -> None:
         f"CREATE OR REPLACE TEMP TABLE {SURVEY} AS SELECT {', '.join(keys)}, count(*) AS rows, "
         f"min(number) AS first, max(number) AS last, {places} AS places, "
         f"count(*) FILTER ({graded}) AS graded, "
-        f"coalesce(bool_or({suspicious(reading)}), false) AS broken "
-        "FROM delivered GROUP BY ALL"
+        f"coalesce(bool_or({suspicious(reading)}), false) AS broken, "
+        "min(file) AS first_file, max(file) AS last_file FROM delivered GROUP BY ALL"
     )
+    control = has_control("key") if is_text(reading, LIST_ID) else "false"
     # Ranks 1..n are whole numbers with the greatest n; that none stands twice is proven later.
     reading.run(
         f"CREATE OR REPLACE TEMP TABLE {SUSPECTS} AS SELECT key FROM {SURVEY} GROUP BY key "
-        "HAVING key IS NULL OR count(*) > 1 OR bool_or(broken) OR max(places) <> sum(rows)"
+        f"HAVING key IS NULL OR count(*) > 1 OR bool_or(broken) OR max(places) <> sum(rows) "
+        f"OR {control}"
+    )
+
+
+_SPANNING = (
+    f"(SELECT CAST(key AS VARCHAR) AS key FROM {SURVEY} WHERE key IS NOT NULL GROUP BY ALL "
+    "HAVING min(first_file) < max(last_file))"
+)
+"""SQL of the lists that rows of several files belong to."""
+_NUMBERING = r"\D{0,20}\d{1,9}"
+"""What a list is called that somebody counted: each file may have begun anew."""
+
+
+def spanning(reading: Reading, sources: Sequence[Source]) -> str | None:
+    """A remark on lists that rows of several files belong to, None without any.
+
+    DataRefused where they may be several lists of one number: nothing tells them apart where ranks
+    are not logged, and more of them have rows in several files than a cut between two files makes.
+    """
+    if reading.settings.lists_span_files or len(sources) < 2:
+        return None
+    numbered = f"regexp_full_match(key, '{_NUMBERING}')"
+    ((lists, counted_lists),) = reading.rows(
+        f"SELECT count(*), count(*) FILTER ({numbered}) FROM {_SPANNING}"
+    )
+    if not lists:
+        return None
+    said = f"{counted(lists, 'list')} {'has' if lists == 1 else 'have'} rows in several files"
+    if RANK.name not in reading.logged and counted_lists >= len(sources):
+        raise DataRefused(
+            f"{said}, and no ranks tell whether each is one list or the numbering begins anew in "
+            "every file.\n  Make list_id unique over the files, log ranks, or, if each is one "
+            "list, write `lists_span_files: true` in the settings."
+        )
+    return (
+        f"{said}; if each is one list, `lists_span_files: true` in the settings says so, and this "
+        "remark goes"
     )
 
 

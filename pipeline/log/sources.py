@@ -8,18 +8,20 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO, Literal
 
 import duckdb
 
 from pipeline.errors import DataRefused, several
-from pipeline.log.files import LONGEST_LINE, FileProblem, check_size, opened_text, regular, shown
+from pipeline.log import readers
+from pipeline.log.files import LONGEST_LINE, FileProblem, check_text, opened_text, regular, shown
+from pipeline.log.folders import said_by_folders
 from pipeline.log.headers import csv_columns, json_columns, known_names, parquet_columns
 from pipeline.settings.audit import Settings
 from pipeline.store.files import file_digest
-from pipeline.store.sessions import as_pattern
 from schemas.columns import literal, quoted
 
 Format = Literal["parquet", "csv", "jsonl", "frame"]
@@ -31,16 +33,18 @@ _FORMATS: dict[str, Format] = {
     ".json": "jsonl",
 }
 _CHECKSUM_BYTES = 1000  # a digest and a name fit; whatever follows is not read
-_FILE_ROW = "file_row_number"
-_FILE_INDEX = "file_index"
+TEXTS = ("csv", "jsonl")
+"""Formats whose rows are lines."""
+_VIRTUAL = {readers.FILE_ROW, readers.FILE_INDEX}
 
 
 @dataclass(frozen=True)
 class Source:
     """One delivered file, or a frame, that is known to be readable.
 
-    ``columns`` maps the names in the file to their SQL types; ``written`` says its size and when
-    it was written to last.
+    ``columns`` maps the names in the file to their SQL types; ``folders`` has what its path says;
+    ``rows`` is how many there should be in a text file, by its lines; ``in_order``: it is not read
+    in parallel; ``written`` says its size and when it was written to last.
     """
 
     shown: str
@@ -49,6 +53,9 @@ class Source:
     path: Path | None = None
     sha256: str = ""
     written: tuple[int, int] = (0, 0)
+    folders: Mapping[str, str | None] = field(default_factory=dict)
+    rows: int | None = None
+    in_order: bool = False
 
     @property
     def changed(self) -> bool:
@@ -56,55 +63,64 @@ class Source:
         return self.path is not None and _written(self.path) != self.written
 
     @property
+    def kinds(self) -> dict[str, str]:
+        """SQL types of the columns of ``table``: binary ones are texts, and so are folders."""
+        binary = dict.fromkeys(self._binary, "VARCHAR")
+        return {**dict.fromkeys(self.folders, "VARCHAR"), **self.columns, **binary}
+
+    @property
+    def _binary(self) -> list[str]:
+        return [name for name, kind in self.columns.items() if kind == "BLOB"]
+
+    @property
     def row(self) -> str:
         """SQL name of the row number, 1 = first row: one that no column of the file has."""
         name = "row"
-        while name in {column.casefold() for column in self.columns}:
+        while name in {column.casefold() for column in self.kinds}:
             name += "#"
         return quoted(name)
 
     @property
     def table(self) -> str:
         """SQL of the rows as delivered, with their number in the file under ``row``."""
+        path = self.path or Path()
+        number = "row_number() OVER ()"
         if self.format == "frame":
-            return f"(SELECT *, row_number() OVER () AS {self.row} FROM {quoted(self.shown)})"
-        file = literal(as_pattern(self.path or Path()))
-        if self.format == "parquet":
-            if _FILE_ROW in {column.casefold() for column in self.columns}:
-                return f"(SELECT *, row_number() OVER () AS {self.row} FROM read_parquet({file}))"
-            return (
-                f"(SELECT * EXCLUDE ({_FILE_ROW}), {_FILE_ROW} + 1 AS {self.row} "
-                f"FROM read_parquet({file}, {_FILE_ROW} = true))"
-            )
-        names = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self.columns)
-        if self.format == "csv":
-            options = (
-                "header = true, auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
-                f"nullstr = '', max_line_size = {LONGEST_LINE}, columns = {{{names}}}"
-            )
-            reader = f"read_csv({file}, {options})"
+            rows = quoted(self.shown)
+        elif self.format == "csv":
+            rows = readers.csv(path, self.columns, in_order=self.in_order)
+        elif self.format == "jsonl":
+            rows = readers.json_lines(path, self.columns)
+        elif _VIRTUAL & {column.casefold() for column in self.columns}:
+            rows = readers.parquet([path])
         else:
-            options = (
-                "format = 'newline_delimited', "
-                f"maximum_object_size = {LONGEST_LINE}, columns = {{{names}}}"
-            )
-            reader = f"read_json({file}, {options})"
-        return f"(SELECT *, row_number() OVER () AS {self.row} FROM {reader})"
+            rows, number = readers.parquet([path]), f"{readers.FILE_ROW} + 1"
+        return f"(SELECT {self.delivered}, {number} AS {self.row} FROM {rows})"
+
+    @property
+    def delivered(self) -> str:
+        """SQL of all columns, to follow SELECT: what the file has, then what its folders say."""
+        texts = ", ".join(f"decode({quoted(name)}) AS {quoted(name)}" for name in self._binary)
+        said = "".join(
+            f", CAST({'NULL' if value is None else literal(value)} AS VARCHAR) AS {quoted(name)}"
+            for name, value in self.folders.items()
+            if name not in self.columns
+        )
+        return f"*{f' REPLACE ({texts})' if texts else ''}{said}"
+
+    def starts(self) -> Iterator[int]:
+        """The line on which each row of a text file starts; csv.Error where nobody can tell."""
+        if self.path is not None and self.format in TEXTS:
+            with opened_text(self.path) as file:
+                text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+                yield from _starts(text, self.format)
 
     def lines_of(self, rows: Iterable[int]) -> dict[int, int]:
         """The lines on which ``rows`` start; empty for a file whose rows are not lines."""
         row_numbers = set(rows)
-        if self.path is None or self.format not in ("csv", "jsonl") or not row_numbers:
-            return {}
-        lines: dict[int, int] = {}
-        with opened_text(self.path) as file:
-            text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-            for row, line in enumerate(_starts(text, self.format), 1):
-                if row in row_numbers:
-                    lines[row] = line
-                    if len(lines) == len(row_numbers):
-                        break
-        return lines
+        last = max(row_numbers, default=0)
+        numbered = enumerate(islice(self.starts(), last), 1)
+        return {row: line for row, line in numbered if row in row_numbers}
 
 
 def _starts(text: IO[str], form: Format) -> Iterator[int]:
@@ -122,23 +138,23 @@ def _starts(text: IO[str], form: Format) -> Iterator[int]:
         before = reader.line_num
 
 
-def together(source: Source) -> tuple[tuple[str, str], ...]:
+def together(source: Source) -> tuple[tuple[str, str | None], ...]:
     """What Parquet files must have in common to be read in one scan; empty for all others."""
     taken = {column.casefold() for column in source.columns}
-    if source.format != "parquet" or taken & {_FILE_ROW, _FILE_INDEX}:
+    if source.format != "parquet" or taken & _VIRTUAL:
         return ()
-    return tuple(source.columns.items())
+    return (*source.columns.items(), *source.folders.items())
 
 
 def several_files(sources: Sequence[Source]) -> str:
-    """SQL of the rows of files that go ``together``, as ``Source.table`` has them, and file_index.
+    """SQL of the rows of files that go ``together``, as ``Source.table`` has them, and FILE_INDEX.
 
-    ``file_index`` says which of ``sources`` a row is from, 0 = the first.
+    FILE_INDEX says which of ``sources`` a row is from, 0 = the first.
     """
-    files = ", ".join(literal(as_pattern(source.path or Path())) for source in sources)
+    one = sources[0]
     return (
-        f"(SELECT * EXCLUDE ({_FILE_ROW}), {_FILE_ROW} + 1 AS {sources[0].row}, {_FILE_INDEX} "
-        f"FROM read_parquet([{files}], {_FILE_ROW} = true))"
+        f"(SELECT {one.delivered}, {readers.FILE_ROW} + 1 AS {one.row}, {readers.FILE_INDEX} "
+        f"FROM {readers.parquet([source.path or Path() for source in sources])})"
     )
 
 
@@ -162,20 +178,21 @@ def _source(
     if size_and_time[0] == 0:
         raise FileProblem("empty_file: the file has no bytes")
     known_columns = {each.casefold() for each in known_names(settings)}
+    rows = None
     if form == "parquet":
         columns = parquet_columns(target, known_columns, connection)
+    elif form == "csv":
+        rows = check_text(target, settings.limits.text_bytes, quotes=True) - 1
+        columns = csv_columns(target, known_columns)
     else:
-        check_size(target, settings.limits.text_bytes)
-        columns = (
-            csv_columns(target, known_columns)
-            if form == "csv"
-            else json_columns(target, known_columns, connection)
-        )
+        rows = check_text(target, settings.limits.text_bytes, quotes=False)
+        columns = json_columns(target, known_columns, connection)
     digest = file_digest(target)
     _check_sidecar(path, digest, needed=settings.checksums == "required")
     if size_and_time != _written(target):
         raise FileProblem("is still being written; wait until it is whole")
-    return Source(name, form, columns, target, digest, size_and_time)
+    folders = said_by_folders(settings, path)
+    return Source(name, form, columns, target, digest, size_and_time, folders, rows)
 
 
 def _written(path: Path) -> tuple[int, int]:

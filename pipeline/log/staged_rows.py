@@ -32,13 +32,14 @@ def suspicious(reading: Reading) -> str:
         # A blank text is empty or begins with a space: with the usual one, which nothing printed
         # comes before, or with one of those beyond ASCII.
         blank = "false"
-        if _is_text(reading, column):
+        if is_text(reading, column):
             blank = f"{key} < '!' OR ({key} >= '\u00a0' AND trim({key}) = '')"
         tests.append(f"({key} IS NULL OR {blank})")
     return " OR ".join(tests)
 
 
-def _is_text(reading: Reading, column: Column) -> bool:
+def is_text(reading: Reading, column: Column) -> bool:
+    """Whether an id came as a text: one that is a number in all files is compared as a number."""
     ((kind,),) = reading.connection.execute(
         f"SELECT typeof(any_value({key_of(column)})) FROM (FROM delivered LIMIT 0)"
     ).fetchall()

@@ -38,11 +38,11 @@ class RowsMissing(AuditError):
         super().__init__("the files changed while they were read; run the batch again")
 
 
-class Repeated(AuditError):
-    """An item or a rank stands twice in some lists; carries their ids."""
+class Broken(AuditError):
+    """Some lists break a rule, which shows when they are stored; carries their ids."""
 
     def __init__(self, lists: list[str]) -> None:
-        super().__init__(f"an item or rank stands twice in {len(lists):,} stored lists; {_FAULT}")
+        super().__init__(f"{len(lists):,} stored lists break a rule; {_FAULT}")
         self.lists = lists
 
 
@@ -50,7 +50,7 @@ def gate(reading: Reading, *, binary: bool, dense: bool, first: int = 0) -> None
     """Validate lists from number ``first`` on, and their rows.
 
     ``binary``: relevance is said to be 0 or 1 throughout.  ``dense``: ranks of a list of n rows
-    lie in 1..n.  Repeated where something stands twice in a list; ListsApart where rows of lists
+    lie in 1..n.  Broken where something stands twice in a list; ListsApart where rows of lists
     are stored apart; RowsMissing where there are fewer than there should be; AuditError where a
     schema refuses what the rules let through.
     """
@@ -86,7 +86,7 @@ def gate(reading: Reading, *, binary: bool, dense: bool, first: int = 0) -> None
         "SELECT CAST(key AS VARCHAR) FROM list_numbers WHERE list IN (SELECT unnest(?))",
         [repeated],
     ).fetchall()
-    raise Repeated([name for (name,) in found])
+    raise Broken([name for (name,) in found])
 
 
 def _validate(schema: pa.DataFrameSchema, rows: pyarrow.Table) -> None:

@@ -6,8 +6,9 @@ Here: one value at a time.  Not here: whether it may be there (``schemas.rules``
 from collections.abc import Callable, Sequence
 
 from metrics import UNKNOWN
-from pipeline.settings.labels import JOIN
+from pipeline.settings.labels import ESCAPE, JOIN
 from schemas.columns import literal, quoted
+from schemas.rules import CONTROL
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 FLOATS = ("FLOAT", "DOUBLE")
@@ -17,6 +18,11 @@ NUMBERS = (*INTEGERS, *FLOATS, "UBIGINT", "HUGEINT", "UHUGEINT", "BOOLEAN")
 def unless_blank(text: str) -> str:
     """SQL of a text as it is, null where it is nothing but spaces."""
     return f"CASE WHEN trim({text}) <> '' THEN {text} END"
+
+
+def has_control(text: str) -> str:
+    """SQL that is true for a text with a control character, such as a tab, in it."""
+    return f"regexp_matches({text}, '{CONTROL}')"
 
 
 def number_of(name: str, kind: str, *, truth: bool) -> str:
@@ -46,10 +52,18 @@ def tidy(name: str) -> str:
 def group_of(attribute: Sequence[str], column: Callable[[str], str] = quoted) -> str:
     """SQL of the group of a row; an intersection is unknown where one of its parts is.
 
-    ``column`` says what the tables at hand call an attribute column.
+    It is named as ``settings.labels.joined`` does.  ``column`` says what the tables at hand call an
+    attribute column.
     """
     if len(attribute) == 1:
         return column(attribute[0])
     unknown = " OR ".join(f"{column(name)} = {literal(UNKNOWN)}" for name in attribute)
-    joined = f" || {literal(JOIN)} || ".join(column(name) for name in attribute)
+    joined = f" || {literal(JOIN)} || ".join(_escaped(column(name)) for name in attribute)
     return f"CASE WHEN {unknown} THEN {literal(UNKNOWN)} ELSE {joined} END"
+
+
+def _escaped(part: str) -> str:
+    """SQL of a part of the name of an intersection."""
+    for sign in (ESCAPE, JOIN):
+        part = f"replace({part}, {literal(sign)}, {literal(ESCAPE + sign)})"
+    return part

@@ -20,7 +20,7 @@ from pipeline.monitoring.followed_scores import Exclusions
 from pipeline.monitoring.gates import Releases
 from pipeline.monitoring.inputs import Integers, Presence
 from pipeline.monitoring.subjects import Part, Series, Subject
-from pipeline.settings.labels import JOIN
+from pipeline.settings.labels import parts_of
 from pipeline.settings.sections import Trends
 from schemas.monitoring import MISSING_GROUP
 
@@ -34,8 +34,7 @@ def without_renamed(presence: Presence, values: Mapping[str, Mapping[str, str]])
     """The same, but no batch is asked for groups that the settings count as others by now."""
     renamed = [
         any(
-            group in values.get(column, {})
-            for column, group in zip(attribute.split(JOIN), groups.split(JOIN), strict=False)
+            group in values.get(column, {}) for column, group in parts_of(attribute, groups).items()
         )
         for attribute, groups in presence.groups
     ]

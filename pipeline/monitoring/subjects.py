@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from metrics import WHOLE
-from pipeline.settings.labels import JOIN
+from pipeline.settings.labels import JOIN, parts_of
 from schemas.monitoring import SERIES_KEY
 
 
@@ -119,6 +119,6 @@ def is_piece(subject: Subject, other: Subject) -> bool:
 def _values(subject: Subject) -> set[tuple[str | None, str | None]]:
     """The attributes of a group, each with its value; together where values cannot be parted."""
     attribute, group = subject.key[2:4]
-    names, values = (attribute or "").split(JOIN), (group or "").split(JOIN)
-    same = len(names) == len(values)
-    return {*zip(names, values, strict=True)} if same else {(attribute, group)}
+    if attribute is None or group is None:
+        return {(attribute, group)}
+    return {*parts_of(attribute, group).items()}

@@ -22,10 +22,10 @@ from pipeline.counts.count import count_batch
 from pipeline.counts.stored_counts import StoredCounts
 from pipeline.errors import DataRefused, SettingsError
 from pipeline.log.column_mapping import listed
-from pipeline.log.delivered_rows import unreadable
 from pipeline.log.headers import unquoted
 from pipeline.log.ingest import Ingested, ingest
 from pipeline.log.sources import Source, open_sources
+from pipeline.log.unreadable import unreadable
 from pipeline.scores import scoring
 from pipeline.scores.evidence.doubt import Evidence
 from pipeline.settings.audit import Settings

@@ -84,6 +84,8 @@ class Settings(Part):
     rejects: Rejects = Rejects()
     unknown_group: Unknown = Unknown()
     limits: Limits = Limits()
+    # Files that count their lists from 1 each would become one file with longer lists.
+    lists_span_files: bool = False
     # Few senders write any, and one that is there must agree in either case.
     checksums: Literal["if_present", "required"] = "if_present"
     schedule: Schedule = Schedule()

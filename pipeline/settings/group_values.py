@@ -73,6 +73,13 @@ def _last(groups: Mapping[str, str], value: str) -> str | None:
     return value
 
 
+def folded(text: str) -> str:
+    """What is left of a text without case, width, space around it and what cannot be seen."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    seen = (each for each in plain if unicodedata.category(each) not in ("Cc", "Cf"))
+    return " ".join("".join(seen).split())
+
+
 def shown(text: str) -> str:
     """A value as messages quote it."""
     return repr(cut(text, _SHOWN))

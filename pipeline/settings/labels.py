@@ -14,10 +14,41 @@ from schemas.rules import LOGGED, POSITION
 JOIN = "*"
 """Joins the names, and the values, of an intersection of attributes."""
 
+ESCAPE = chr(92)
+"""A backslash stands before each of these two signs within a part of an intersection."""
+
 _RESERVED = {column.name for column in (*LOGGED, POSITION)} | {WHOLE}
 _NAME = re.compile(
     r"^[^\s*\x00-\x1f\ud800-\udfff](?:[^*\x00-\x1f\ud800-\udfff]*[^\s*\x00-\x1f\ud800-\udfff])?$"
 )
+
+
+def joined(parts: Iterable[str]) -> str:
+    r"""The group of an intersection, from its parts.
+
+    >>> print(joined(["A*B", "C"]), joined(["A", "B*C"]))
+    A\*B*C A*B\*C
+    """
+    return JOIN.join(re.sub(r"[\\*]", lambda sign: ESCAPE + sign[0], part) for part in parts)
+
+
+def parts_of(attribute: str, group: str) -> dict[str, str]:
+    r"""The value of each attribute that a group of an attribute, or of an intersection, has.
+
+    A group that cannot be parted is one of the whole.
+
+    >>> parts_of("region*gender", joined(["A*B", "C"]))
+    {'region': 'A*B', 'gender': 'C'}
+    """
+    names, values = attribute.split(JOIN), [""]
+    for sign in re.findall(r"\\.|.", group, re.DOTALL):
+        if sign == JOIN:
+            values.append("")
+        else:
+            values[-1] += sign[-1]
+    if 1 < len(names) == len(values):
+        return dict(zip(names, values, strict=True))
+    return {attribute: group}
 
 
 def repeated(names: Iterable[str]) -> list[str]:

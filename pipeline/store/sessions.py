@@ -78,6 +78,8 @@ def session(settings: Settings, folders: Iterable[Path]) -> duckdb.DuckDBPyConne
     connection.execute(f"SET temp_directory = {literal(str(own))}")
     connection.execute(f"SET allowed_directories = [{', '.join(map(literal, allowed))}]")
     connection.execute("SET enable_progress_bar = false")
+    # A moment in a log is the same text wherever it is read.
+    connection.execute("SET TimeZone = 'UTC'")
     # What is on the disk changes when it is asked to, and not when a session ends by an error.
     connection.execute("SET wal_autocheckpoint = '1TB'")
     connection.execute("PRAGMA disable_checkpoint_on_shutdown")

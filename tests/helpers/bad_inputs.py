@@ -431,7 +431,7 @@ CASES = (
         0,
         "half a character in JSON",
         file(_json_with("gender", '"\\ud800"'), "part.jsonl"),
-        "not JSON lines",
+        "half a character stands in it",
     ),
     refused(0, "blank lines", file(b"\n\n\n"), "line 1: no header"),
     refused(0, "JSON of blank lines", file(b"\n \n", "part.jsonl"), "empty_file"),

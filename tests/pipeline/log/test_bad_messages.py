@@ -18,7 +18,7 @@ from assets.sensors import message_of
 from pipeline.cli.main import main
 from pipeline.errors import AuditError, DataRefused, SettingsError
 from pipeline.log.deliveries import batch_files, items_path
-from pipeline.log.files import LONGEST_LINE, FileProblem, check_size, regular
+from pipeline.log.files import LONGEST_LINE, FileProblem, check_text, regular
 from pipeline.log.headers import said_of, unquoted
 from pipeline.log.rejected_rows import RuleCount
 from pipeline.log.sources import open_sources
@@ -223,7 +223,7 @@ def test_sizes_of_texts(tmp_path: Path, packed: bool) -> None:
         path = tmp_path / ("log.csv.gz" if packed else "log.csv")
         path.write_bytes(gzip.compress(data) if packed else data)
         try:
-            check_size(path, most)
+            check_text(path, most, quotes=False)
         except FileProblem as found:
             return str(found)
         return ""
