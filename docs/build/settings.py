@@ -55,6 +55,8 @@ MEANINGS = {
     "schedule.minute": "minute of that hour",
     "schedule.timezone": "time zone of the days and of the hour, like `Europe/Berlin`",
     "schedule.deadline_hours": "hours after the end of a day until its scores count as late",
+    "schedule.batches": "what a batch is called: `days`, as in 2026-01-05, or hours of them, as in "
+    "2026-01-05T07; or any `names`, letters, digits, `.`, `_` and `-`",
     "evidence.confidence": "share of intervals that should hold the true value",
     "evidence.resamples": "resamples that intervals are made of; 0: no intervals",
     "evidence.noise_draws": "draws of the noise floor; 0: none",

@@ -13,7 +13,7 @@ from pipeline.runs.finish import Finished, Publishing, finish
 from pipeline.runs.outcome import Outcome, unchanged, up_to_date
 from pipeline.runs.workers import compute_batch, computed_batches, settle_batch
 from pipeline.settings.audit import Settings
-from pipeline.settings.batch_keys import check_batch_key
+from pipeline.settings.batch_keys import batch_keys, expected_key
 from pipeline.store.batch_files import new_run_id
 
 
@@ -30,9 +30,10 @@ def run_batch(
 
     ``from_counts`` scores the stored counts again without reading logs.  New alerts are sent if
     ``notify``, and if the batch is the newest.  A batch without rows or with refused rows is an
-    outcome, not an error; AuditError is what no batch is to blame for.
+    outcome, not an error; AuditError is what no batch is to blame for, SettingsError a key that
+    none may have.
     """
-    check_batch_key(batch)
+    expected_key(batch, settings)
     known = {} if force or from_counts else manifest(settings)
     if known and up_to_date(settings, batch, known):
         outcome = unchanged(known[batch])
@@ -80,6 +81,7 @@ def backfill(
     this one.  What follows every run (``finish``) comes once, at the end, even when interrupted;
     ``finished`` gets what came of it.  ``notify`` says of which batches new alerts are sent.
     """
+    batch_keys(batches, settings)
     manifest_rows = {} if force or from_counts else manifest(settings)
     todo = []
     merged = []

@@ -28,6 +28,7 @@ from pipeline.scores.digests import result_hash, rows_of_file
 from pipeline.scores.evidence.doubt import Evidence
 from pipeline.scores.scoring import drop_other_measures, origin_of_scores
 from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import expected_key
 from pipeline.store.batch_files import DATABASE, info, opened, write_info
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.files import replace_file
@@ -97,6 +98,7 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
     Attempted carries the manifest row when there are no rows or they are refused; rejected rows
     of a refused batch are kept in the store's ``refused`` folder.
     """
+    expected_key(batch, settings)
     check_key(settings)
     started = now()
     watch_memory(f"{batch} {run_id}")

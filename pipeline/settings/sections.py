@@ -248,6 +248,8 @@ class Schedule(Part):
     timezone: str = "UTC"
     # Three hours after the run starts by default: time for it, and for a second attempt.
     deadline_hours: int = Field(default=6, ge=1, le=8760)
+    # A key that is no day is a slip far more often than a name, and a slip stays in the history.
+    batches: Literal["days", "names"] = "days"
 
     @field_validator("start", "end")
     @classmethod
