@@ -5,6 +5,7 @@ batch (``finish``).
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 from pipeline.history.manifest import manifest
@@ -14,7 +15,7 @@ from pipeline.runs.outcome import Outcome, unchanged, up_to_date
 from pipeline.runs.workers import compute_batch, computed_batches, settle_batch
 from pipeline.settings.audit import Settings
 from pipeline.settings.batch_keys import batch_keys, expected_key
-from pipeline.store.batch_files import new_run_id
+from pipeline.store.batch_files import living, new_run_id
 
 
 def run_batch(
@@ -39,13 +40,14 @@ def run_batch(
         outcome = unchanged(known[batch])
     else:
         run_id = new_run_id()
-        outcome = settle_batch(
-            settings,
-            batch,
-            run_id,
-            lambda: compute_batch(settings, batch, run_id, from_counts),
-            force=force,
-        )
+        with living(settings):
+            outcome = settle_batch(
+                settings,
+                batch,
+                run_id,
+                lambda: compute_batch(settings, batch, run_id, from_counts),
+                force=force,
+            )
     looked_at = bool(outcome.revision) and (outcome.status == "done" or due(settings))
     assessed = finish(
         settings,
@@ -91,8 +93,10 @@ def backfill(
                 yield unchanged(manifest_rows[batch])
             else:
                 todo.append(batch)
-        for outcome in computed_batches(settings, todo, jobs, force=force, from_counts=from_counts):
-            merged += [outcome.batch] if outcome.status == "done" else []
-            yield outcome
+        work = {"force": force, "from_counts": from_counts}
+        with living(settings) if todo else nullcontext():
+            for outcome in computed_batches(settings, todo, jobs, **work):
+                merged += [outcome.batch] if outcome.status == "done" else []
+                yield outcome
     finally:
         finished(finish(settings, merged, batches, notify=notify))

@@ -8,21 +8,20 @@ Not here: the history, and which batches are due (``batches``).
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from shutil import copyfile, rmtree
+from shutil import copyfile
 from typing import Any
 
 from metrics import Measure
-from pipeline import former_name
 from pipeline.counts.count import count_batch
 from pipeline.counts.stored_counts import StoredCounts, check_counts
 from pipeline.errors import AuditError, DataRefused, NoData
-from pipeline.history.commits import needed
 from pipeline.log.deliveries import delivery, input_hash
 from pipeline.log.ingest import BatchRefused, Ingested, ingest
 from pipeline.log.sources import open_sources
 from pipeline.privacy.hashed_ids import check_key
+from pipeline.runs.leftovers import sweep
 from pipeline.scores import scoring
 from pipeline.scores.digests import result_hash, rows_of_file
 from pipeline.scores.evidence.doubt import Evidence
@@ -33,15 +32,12 @@ from pipeline.store.batch_files import DATABASE, info, opened, write_info
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.files import replace_file
 from pipeline.store.memory import peak_memory, watch_memory
-from pipeline.store.paths import spill_of, store_of
-from pipeline.store.sessions import SPILLED, attach, working
+from pipeline.store.paths import store_of
+from pipeline.store.sessions import attach, working
 from pipeline.store.tables import add_columns, create, now, transaction
 from pipeline.version import code_version
 from schemas.columns import Row
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
-
-_STALE_SECONDS = 24 * 3600
-"""Age from which on files of a run are left over: younger ones may belong to one that goes on."""
 
 
 def attempt(
@@ -104,7 +100,7 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
     watch_memory(f"{batch} {run_id}")
     store = store_of(settings)
     store.make()
-    _sweep(settings, batch)
+    sweep(settings, batch)
     staged = store.staged(batch, run_id)
     remove_database(staged)
     digest = ""
@@ -145,27 +141,6 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
         raise
     remove_database(store.refused(batch))
     return ingested
-
-
-def _sweep(settings: Settings, batch: str) -> None:
-    """Remove what interrupted runs of the batch left behind a day or more ago, or any spilled."""
-    limit = datetime.now(UTC).timestamp() - _STALE_SECONDS
-    store = store_of(settings)
-    for path in (store.root / "staged").glob(f"{batch}.*"):
-        if _is_older(path, limit) and not needed(store, path.name.split(".")[-2]):
-            path.unlink(missing_ok=True)
-    for begins in (SPILLED, former_name.SPILLED):
-        for path in spill_of(settings).glob(f"{begins}*"):
-            if _is_older(path, limit):
-                rmtree(path, ignore_errors=True)
-
-
-def _is_older(path: Path, limit: float) -> bool:
-    """Whether a file was last written before ``limit``; one that is gone meanwhile was not."""
-    try:
-        return path.stat().st_mtime < limit
-    except FileNotFoundError:
-        return False
 
 
 def measure_batch(settings: Settings, batch: str, run_id: str) -> dict[str, int]:

@@ -9,14 +9,16 @@ import random
 import re
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import duckdb
 
 from pipeline.errors import AuditError, StoreBusy, StoreDamaged
 from pipeline.settings.audit import Settings
 from pipeline.store.checkpoints import mend, undo_of
+from pipeline.store.living import alive
 from pipeline.store.memory import limit_memory, within_memory
 from pipeline.store.paths import spill_of, store_of
 from schemas.columns import literal, quoted
@@ -36,9 +38,13 @@ def working(settings: Settings, folders: Iterable[Path]) -> Iterator[duckdb.Duck
 
     StoreDamaged where a file is not what was written, AuditError where one cannot be written.
     """
-    connection = session(settings, folders)
+    spill, own = spill_of(settings), f"{SPILLED}{uuid4().hex[:16]}"
     try:
-        with within_memory(connection, spill_of(settings)):
+        with (
+            alive(spill, own),
+            closing(session(settings, folders, own)) as connection,
+            within_memory(connection, spill),
+        ):
             yield connection
     except duckdb.Error as error:
         message = first_line(error)
@@ -53,15 +59,15 @@ def working(settings: Settings, folders: Iterable[Path]) -> Iterator[duckdb.Duck
                 "half done: see that the disk has room and works, then run the same command again"
             ) from None
         raise
-    finally:
-        connection.close()
 
 
-def session(settings: Settings, folders: Iterable[Path]) -> duckdb.DuckDBPyConnection:
+def session(
+    settings: Settings, folders: Iterable[Path], own: str | None = None
+) -> duckdb.DuckDBPyConnection:
     """A DuckDB session that can open files below ``folders`` and nothing else.
 
     No extension is loaded, no other path or address can be reached, and no statement can change
-    that.
+    that.  ``own`` names the folder that it spills into.
     """
     connection = duckdb.connect(
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
@@ -74,8 +80,9 @@ def session(settings: Settings, folders: Iterable[Path]) -> duckdb.DuckDBPyConne
     places = [folder.absolute() for folder in (*folders, spill)]
     allowed = sorted({*map(str, places), *map(as_pattern, places)})
     # Before DuckDB 2.0, files of several processes had the same names.
-    own = spill / f"{SPILLED}{os.getpid()}"
-    connection.execute(f"SET temp_directory = {literal(str(own))}")
+    connection.execute(
+        f"SET temp_directory = {literal(str(spill / (own or f'{SPILLED}{os.getpid()}')))}"
+    )
     connection.execute(f"SET allowed_directories = [{', '.join(map(literal, allowed))}]")
     connection.execute("SET enable_progress_bar = false")
     # What is on the disk changes when it is asked to, and not when a session ends by an error.
