@@ -8,6 +8,7 @@ Not here: the history, and which batches are due (``batches``).
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from shutil import copyfile
@@ -33,7 +34,7 @@ from pipeline.store.checkpoints import remove_database
 from pipeline.store.files import replace_file
 from pipeline.store.memory import peak_memory, watch_memory
 from pipeline.store.paths import store_of
-from pipeline.store.sessions import attach, working
+from pipeline.store.sessions import SMALL_BLOCKS, attach, working
 from pipeline.store.tables import add_columns, create, now, transaction
 from pipeline.version import code_version
 from schemas.columns import Row
@@ -111,7 +112,7 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
             tables = open_sources([found.items], settings, connection) if found.items else []
             items = tables[0] if tables else None
             digest = input_hash(source.sha256 for source in (*sources, *tables))
-            attach(connection, staged, DATABASE)
+            attach(connection, staged, DATABASE, block_size=_block_size(found.paths))
             try:
                 ingested = ingest(connection, settings, sources, items, DATABASE)
             except BatchRefused:
@@ -141,6 +142,18 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
         raise
     remove_database(store.refused(batch))
     return ingested
+
+
+_LITTLE_BYTES = 2**19
+"""Delivered bytes below which small blocks make the smaller file: 10,000 rows of text, or 60,000 of
+Parquet.  From twice as many on they make the larger one."""
+
+
+def _block_size(paths: Sequence[Path]) -> int | None:
+    """The size of blocks that suits what is delivered; None for that of DuckDB."""
+    with suppress(OSError):
+        return SMALL_BLOCKS if sum(path.stat().st_size for path in paths) < _LITTLE_BYTES else None
+    return None
 
 
 def measure_batch(settings: Settings, batch: str, run_id: str) -> dict[str, int]:

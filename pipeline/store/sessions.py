@@ -30,6 +30,9 @@ SPILLED = "evenrank-"
 """How folders begin that processes spill into; each removes its own."""
 STORAGE_VERSION = "v1.4.0"
 """Storage format of every file, so that older DuckDB versions and drivers can read them."""
+SMALL_BLOCKS = 16_384
+"""Bytes of a block, the fewest there can be, in files that hold little: each column of each table
+takes a block or more, and in the usual 262,144 bytes a hundred columns take megabytes."""
 
 
 @contextmanager
@@ -128,12 +131,15 @@ def attach(
     *,
     read_only: bool = False,
     patience: float = 0.0,
+    block_size: int | None = None,
 ) -> None:
     """Open a database file under ``name``, waiting up to ``patience`` seconds for its lock.
 
+    ``block_size`` is for files that are not there yet; without it they get that of DuckDB.
     StoreBusy names the process that holds it; AuditError says why a file cannot be opened.
     """
     options = ["READ_ONLY"] if read_only else [f"STORAGE_VERSION {literal(STORAGE_VERSION)}"]
+    options += [f"BLOCK_SIZE {block_size}"] if block_size else []
     statement = f"ATTACH {literal(str(path))} AS {quoted(name)} ({', '.join(options)})"
     deadline = time.monotonic() + patience
     pause = 0.05
@@ -161,6 +167,14 @@ def attach(
                 holder_logged = True
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 1.6, 2.0)
+
+
+def block_size_of(connection: duckdb.DuckDBPyConnection, name: str) -> int:
+    """Bytes of a block of the attached database ``name``."""
+    rows = connection.execute(
+        "SELECT block_size FROM pragma_database_size() WHERE database_name = ?", [name]
+    ).fetchall()
+    return int(rows[0][0])
 
 
 def _why(error: duckdb.Error) -> str:

@@ -94,6 +94,7 @@ def test_a_run_that_ends_leaves_nothing(settings: Settings, store: Store) -> Non
     assert names(store) == set()
 
 
+@pytest.mark.slow
 def test_files_that_no_process_holds_stay_for_a_day(settings: Settings, store: Store) -> None:
     """Those of a run under Dagster, between two of its steps."""
     ours, others = (store.staged(day, "8c4bb0a2-5a30-4a4e-9d8e-0f3a5d0f7e11") for day in DAYS[:2])
