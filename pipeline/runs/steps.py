@@ -145,8 +145,8 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
 
 
 _LITTLE_BYTES = 2**20
-"""Delivered text, some 25,000 rows of it, below which small blocks make a file of less than half the
-size.  From about five times as many rows on they make a larger one."""
+"""Delivered text, some 25,000 rows, below which small blocks make a file of half the size or less.
+From about five times as many rows on they make a larger one."""
 _PACKED = {".parquet": 8, ".gz": 8}
 """About how many bytes of text one of theirs stands for, by the end of a file's name."""
 
