@@ -85,7 +85,8 @@ MEANINGS = {
     "trends.scores": "labels of the scores that are followed",
     "notify.command": "program that is started for each new alert, with its arguments; the alert "
     "comes as JSON on its standard input",
-    "notify.webhook": "address that each new alert is posted to, as JSON",
+    "notify.webhook": "address that each new alert is posted to, as JSON; may hold "
+    "`user:password@`",
     "notify.timeout_seconds": "seconds that a delivery may take",
     "privacy.hash_ids": "ids that are replaced by a keyed hash when they are read: `list_id`, "
     "`item_id`, `query_id`",
