@@ -20,6 +20,7 @@ from pipeline.settings.load import settings_from
 from pipeline.store.batch_files import opened
 from pipeline.store.paths import store_of
 
+DAY = "2026-01-05"
 DEPTH = 20
 """Rows of a list."""
 
@@ -40,7 +41,7 @@ def write_log(folder: Path, lists: int, seed: int) -> None:
         "click": relevance * (rng.random(rows) < 0.5),
         "group": np.array(list("abcd"))[item % 4],
     }
-    path = folder / "logs" / "day" / "log.parquet"
+    path = folder / "logs" / DAY / "log.parquet"
     path.parent.mkdir(parents=True)
     pyarrow.parquet.write_table(pyarrow.table(data), path)
 
@@ -53,9 +54,9 @@ def cost(sizes: Sequence[int], seed: int) -> str:
             write_log(folder, lists, seed)
             said = {"attributes": ["group"], "threads": 1, "evidence": {"noise_draws": 0}}
             settings = settings_from(said, folder=folder)
-            spent = [cpu(lambda s=settings: ingest_batch(s, "day", "run"))]
-            spent.append(cpu(lambda s=settings: measure_batch(s, "day", "run")))
-            path = store_of(settings).staged("day", "run")
+            spent = [cpu(lambda s=settings: ingest_batch(s, DAY, "run"))]
+            spent.append(cpu(lambda s=settings: measure_batch(s, DAY, "run")))
+            path = store_of(settings).staged(DAY, "run")
             with opened(settings, path, read_only=True) as connection:
                 stored = scoring.StoredCounts(connection, "batch")
                 scores = list(scoring.scored(stored, settings, settings.measures))

@@ -57,6 +57,8 @@ MEANINGS = {
     "schedule.minute": "minute of that hour",
     "schedule.timezone": "time zone of the days and of the hour, like `Europe/Berlin`",
     "schedule.deadline_hours": "hours after the end of a day until its scores count as late",
+    "schedule.batches": "what a batch is called: `days`, as in 2026-01-05, or hours of them, as in "
+    "2026-01-05T07; or any `names`, letters, digits, `.`, `_` and `-`",
     "evidence.confidence": "share of intervals that should hold the true value",
     "evidence.resamples": "resamples that intervals are made of; 0: no intervals",
     "evidence.noise_draws": "draws of the noise floor; 0: none",
@@ -85,7 +87,8 @@ MEANINGS = {
     "trends.scores": "labels of the scores that are followed",
     "notify.command": "program that is started for each new alert, with its arguments; the alert "
     "comes as JSON on its standard input",
-    "notify.webhook": "address that each new alert is posted to, as JSON",
+    "notify.webhook": "address that each new alert is posted to, as JSON; may hold "
+    "`user:password@`",
     "notify.timeout_seconds": "seconds that a delivery may take",
     "privacy.hash_ids": "ids that are replaced by a keyed hash when they are read: `list_id`, "
     "`item_id`, `query_id`",

@@ -1,4 +1,4 @@
-"""Commands about the store as such: verify, rebuild, backup, restore.
+"""Commands about the store as such: verify, rebuild, backup, restore, forget.
 
 Not here: what is checked, copied or made again (``integrity``).
 """
@@ -204,3 +204,37 @@ def restore(folder: Path, replace: bool, config: Path | None, quiet: bool) -> No
     if aside:
         out.print(printable(f"put aside: {aside}"))
     out.print("restored; `evenrank verify` looks at all of it")
+
+
+@click.command()
+@click.option("--batch", required=True, help="The batch to remove, by its key.")
+@click.option("--reason", required=True, help="Why, in one line; the ledger keeps it.")
+@CONFIG
+@JSON
+@QUIET
+@reports_errors
+def forget(batch: str, reason: str, config: Path | None, as_json: bool, quiet: bool) -> None:
+    """Remove one batch from the store: scores, counts, rows, alerts about it alone.
+
+    The ledger keeps that there was one and why it went.  Delivered logs stay.
+    """
+    settings = settings_of(config)
+    from pipeline.formatting.numbers import counted
+    from pipeline.history.forget_batch import forget_batch
+    from pipeline.monitoring.assess import assess
+    from pipeline.publish.page.fresh import show
+    from pipeline.terminal.printing import console, later_lines, printable
+
+    gone = forget_batch(settings, batch, reason)
+    later = assess(settings).later
+    show(settings)
+    out = console(quiet=quiet)
+    out.print(printable(f"{batch}: forgotten, {gone.reason}"))
+    removed = [counted(gone.rows, "row"), f"{counted(len(gone.alerts), 'alert')} about it alone"]
+    out.print(printable(f"  {', '.join([*removed, *gone.files])}"))
+    if gone.marked:
+        out.print(printable(f"  `evenrank mark --batch {batch} --remove` takes its release back"))
+    for line in later_lines(later):
+        out.print(line)
+    if as_json:
+        click.echo(json.dumps({**gone.__dict__, "later": list(later)}))

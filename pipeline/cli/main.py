@@ -11,7 +11,7 @@ from pipeline.cli.explain import explain
 from pipeline.cli.files import check, metrics, score
 from pipeline.cli.generate import generate
 from pipeline.cli.history import history
-from pipeline.cli.integrity import backup, rebuild, restore, verify
+from pipeline.cli.integrity import backup, forget, rebuild, restore, verify
 from pipeline.cli.report import publish, report
 from pipeline.cli.run import backfill, run
 
@@ -54,6 +54,7 @@ for command in (
     rebuild,
     backup,
     restore,
+    forget,
     score,
     check,
     compare,

@@ -9,6 +9,7 @@ Not here: the lines of the ledger (``ledger``), and what is changed (``merging``
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -22,6 +23,8 @@ from pipeline.store.paths import Store
 from pipeline.store.tables import transaction
 from schemas.history import BATCHES, LEDGER_HEAD
 
+FORGET = "forget"
+"""The event of an entry with which all of a ``batch`` goes, its files included."""
 _HEAD = f"history.{LEDGER_HEAD.name}"
 TOLD = (
     "batch",
@@ -47,8 +50,8 @@ def sealed(
     """A transaction on the history, announced in the ledger before and closed after.
 
     ``facts`` that name a ``staged`` file, by the run that made it, put it in the place of the
-    file of their ``batch``.  ``check`` is called after the commit and raises where what was
-    committed is not there.
+    file of their ``batch``; to FORGET a batch removes its files.  ``check`` is called after the
+    commit and raises where what was committed is not there.
     """
     head = read_head(connection)
     ledger = Ledger(store.ledger)
@@ -76,7 +79,16 @@ def _finish(connection: duckdb.DuckDBPyConnection, store: Store, entry: Line) ->
         if staged.exists():
             replace_file(staged, store.batch(entry["batch"]))
     checkpoint(connection, "history")
+    if entry["event"] == FORGET:
+        for path in files_of_batch(store, entry["batch"]):
+            remove_database(path)
+            sync_folder(path.parent)
     Ledger(store.ledger).close(entry, KEPT)
+
+
+def files_of_batch(store: Store, batch: str) -> tuple[Path, ...]:
+    """Where files of a batch lie, if it has any: what was accepted, and what was refused."""
+    return store.batch(batch), store.refused(batch)
 
 
 def _drop(store: Store, entry: Line) -> None:

@@ -12,7 +12,7 @@ from pipeline.history.manifest import manifest
 from pipeline.history.merging import place
 from pipeline.privacy.retention import expired, stripped
 from pipeline.settings.audit import Settings
-from pipeline.store.batch_files import new_run_id
+from pipeline.store.batch_files import living, new_run_id
 from pipeline.store.files import file_digest, replace_file
 from pipeline.store.paths import store_of
 
@@ -27,15 +27,16 @@ def forget_rows(settings: Settings) -> list[str]:
     store, forgotten = store_of(settings), []
     done = told_by(Ledger(store.ledger).read().kept).without_rows
     finished = {batch: record.finished_at for batch, record in manifest(settings).items()}
-    for batch in expired(settings, datetime.now(UTC).date(), finished):
-        path, refused, run_id = store.batch(batch), store.refused(batch), new_run_id()
-        staged = store.staged(batch, run_id)
-        if refused.exists() and stripped(settings, refused, staged):
-            replace_file(staged, refused)
-        if batch in done or not path.exists():
-            continue
-        whole = file_digest(path)
-        if stripped(settings, path, staged):
-            place(settings, batch, run_id, instead_of=whole, without_rows=True)
-            forgotten.append(batch)
+    with living(settings):
+        for batch in expired(settings, datetime.now(UTC).date(), finished):
+            path, refused, run_id = store.batch(batch), store.refused(batch), new_run_id()
+            staged = store.staged(batch, run_id)
+            if refused.exists() and stripped(settings, refused, staged):
+                replace_file(staged, refused)
+            if batch in done or not path.exists():
+                continue
+            whole = file_digest(path)
+            if stripped(settings, path, staged):
+                place(settings, batch, run_id, instead_of=whole, without_rows=True)
+                forgotten.append(batch)
     return forgotten

@@ -65,6 +65,8 @@ def _add(state: Told, entry: Line) -> None:
             _batch(state, entry, entry["line"])
         case "file":
             _file(state, entry, entry["line"])
+        case "forget":
+            _forget(state, entry["batch"], {*entry["alerts"]})
         case "act":
             state.actions += entry["actions"]
         case "mark":
@@ -72,6 +74,15 @@ def _add(state: Told, entry: Line) -> None:
         case "unmark":
             batch = entry["marker"]["batch"]
             state.marks = [mark for mark in state.marks if mark["batch"] != batch]
+
+
+def _forget(found: Told, batch: str, alerts: set[str]) -> None:
+    """Of a batch that was forgotten nothing should be there, nor of alerts about it alone."""
+    for by_batch in (found.batches, found.files, found.merged):
+        by_batch.pop(batch, None)
+    found.revisions = {key: said for key, said in found.revisions.items() if key[0] != batch}
+    found.actions = [action for action in found.actions if action["alert"] not in alerts]
+    found.without_rows.discard(batch)
 
 
 def _batch(found: Told, row: Line, line: int) -> None:

@@ -1,17 +1,15 @@
 """Copies of the store: made of what the ledger vouches for, and put back whole.
 
-Not here: all that could be wrong with a store (``verify``).
+Not here: whether a backup is what was made (``backup_check``).
 """
 
 import json
 import os
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfile, rmtree
-from typing import Any
 
 import duckdb
 
@@ -20,6 +18,7 @@ from pipeline.history.commits import read_head, sealed
 from pipeline.history.ledger import Ledger
 from pipeline.history.ledger_state import told_by
 from pipeline.history.opening import HISTORY_DATABASE, open_history
+from pipeline.integrity.backup_check import MANIFEST, checked_manifest, problems_inside
 from pipeline.integrity.read_only import open_as_is
 from pipeline.integrity.set_aside import free_name
 from pipeline.integrity.verify import Progress
@@ -30,13 +29,7 @@ from pipeline.store.files import file_digest, replace_file, sync_folder
 from pipeline.store.paths import Store, store_of
 from pipeline.store.sessions import attach, working
 
-MANIFEST = "backup.json"
 _COPY = "backup"
-_ALWAYS = ("history.duckdb", "ledger.jsonl")
-_NAME = re.compile(
-    r"history\.duckdb|ledger\.jsonl|(batches|refused)/[A-Za-z0-9][\w.-]*\.duckdb", re.A
-)
-"""Names of files that a backup holds."""
 _ATTEMPTS = 5
 """Copies that are begun: a run that ends meanwhile costs one, and five such in a row are a store
 that is never quiet."""
@@ -63,8 +56,9 @@ def backup(
 
     The history is held for the moment in which it is copied.  Batch files never change, so they are
     copied afterwards and compared with the ledger; where a run has replaced one meanwhile, history
-    and ledger are copied again.  SettingsError where ``to`` exists; StoreDamaged names files that
-    are not what the ledger says: then nothing is left in ``to``.
+    and ledger are copied again.  Then the copy is looked at as ``verify`` looks at a store.
+    SettingsError where ``to`` exists; StoreDamaged names what is not as the ledger says: then
+    nothing is left in ``to``.
     """
     if to.exists():
         raise SettingsError(f"{to}: is there already; name a folder that is not")
@@ -77,6 +71,9 @@ def backup(
         (unfinished / "batches").mkdir(parents=True)
         (unfinished / "refused").mkdir()
         head = _copied(settings, store, unfinished, progress)
+        if problems := problems_inside(settings, unfinished):
+            advice = "`evenrank verify` tells all of it. No backup was made."
+            raise StoreDamaged(several(f"{store.root}: is damaged", problems, advice))
         files = {
             str(path.relative_to(unfinished)): file_digest(path)
             for path in sorted(unfinished.rglob("*"))
@@ -171,28 +168,6 @@ def _make_durable(folder: Path) -> None:
     sync_folder(folder)
 
 
-def read_manifest(source: Path) -> dict[str, Any]:
-    """What a backup says it holds; AuditError names every file that is not as it says."""
-    try:
-        manifest: dict[str, Any] = json.loads((source / MANIFEST).read_text(encoding="utf-8"))
-        files = dict(manifest["files"].items())
-        _ = manifest["head"], manifest["made_at"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise AuditError(f"{source}: is no backup: {MANIFEST} is missing or damaged") from None
-    problems = [f"{name}: is missing" for name in _ALWAYS if name not in files]
-    for name, digest in files.items():
-        path = source / name
-        if not _NAME.fullmatch(name):
-            problems.append(f"{name}: is no name of a file of a store")
-        elif not path.is_file():
-            problems.append(f"{name}: is missing")
-        elif file_digest(path) != digest:
-            problems.append(f"{name}: was changed")
-    if problems:
-        raise AuditError(several(f"{source}: is damaged", problems, "Nothing was restored."))
-    return manifest
-
-
 def restore(
     settings: Settings,
     source: Path,
@@ -201,10 +176,10 @@ def restore(
 ) -> Path | None:
     """Put a backup in the place of the store; returns where the former files lie, None without any.
 
-    The backup is compared with its manifest first.  SettingsError where the store holds anything
-    and ``replace`` is not said; StoreBusy where somebody writes to it.
+    The backup is compared with its manifest and its ledger first.  SettingsError where the store
+    holds anything and ``replace`` is not said; StoreBusy where somebody writes to it.
     """
-    manifest = read_manifest(source)
+    manifest = checked_manifest(settings, source)
     store = store_of(settings)
     former = [path for path in _contents(store) if path.exists()]
     if former and not replace:

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from pipeline.errors import AuditError, StoreBusy, StoreDamaged
-from pipeline.history.commits import only_begun, read_head
+from pipeline.history.commits import FORGET, only_begun, read_head
 from pipeline.history.ledger import Ledger, Record, mismatch
 from pipeline.history.ledger_state import Told, told_by
 from pipeline.history.opening import HISTORY_DATABASE
@@ -205,8 +205,11 @@ def _look_at_files(
     path_by_batch = {
         path.name.removesuffix(".duckdb"): path for path in _databases(store.root / "batches")
     }
-    every = sorted({*path_by_batch, *recorded.files})
-    interrupted = record.lines[-1].get("staged") if record.lines else None
+    last = record.lines[-1] if record.lines else {}
+    interrupted = last.get("staged")
+    # What was forgotten and is not closed was committed or is known: the next opening removes it.
+    leaving = {last.get("batch")} if last.get("event") == FORGET else set()
+    every = sorted({*path_by_batch} - leaving | {*recorded.files})
     for at, batch in enumerate(every):
         progress(at, len(every))
         waiting = store.staged(batch, interrupted) if interrupted else None

@@ -6,6 +6,8 @@ Not here: which alerts there are (``episodes``), and what they say (``alert_text
 import json
 import logging
 import subprocess
+from base64 import b64encode
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from pipeline.history.commits import has_history, sealed
 from pipeline.history.opening import has_table, open_history
@@ -103,12 +105,19 @@ def _run(command: tuple[str, ...], body: bytes, seconds: float) -> None:
 
 
 def _post(address: str, body: bytes, seconds: float) -> None:
-    """POST ``body`` as JSON."""
+    """POST ``body`` as JSON; ``user:password@`` in the address is told as HTTP does it (Basic)."""
     from http.client import HTTPException
     from urllib.request import Request, urlopen
 
     try:
-        request = Request(address, body, {"Content-Type": "application/json"}, method="POST")
+        parts = urlsplit(address)
+        user, _, host = parts.netloc.rpartition("@")
+        plain = parts._replace(netloc=host).geturl()
+        request = Request(plain, body, {"Content-Type": "application/json"}, method="POST")
+        if user:
+            # Whoever the host may send us on to is not told.
+            secret = unquote_to_bytes(user if ":" in user else f"{user}:")
+            request.add_unredirected_header("Authorization", f"Basic {b64encode(secret).decode()}")
         with urlopen(request, timeout=seconds) as answer:
             answer.read()
     except (OSError, ValueError, HTTPException) as error:

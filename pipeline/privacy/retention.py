@@ -11,7 +11,7 @@ import duckdb
 
 from pipeline.settings.audit import Settings
 from pipeline.store.checkpoints import remove_database
-from pipeline.store.sessions import attach, working
+from pipeline.store.sessions import attach, block_size_of, working
 from pipeline.store.tables import transaction
 from schemas.columns import quoted
 from schemas.counts import ITEM_STATS
@@ -61,7 +61,7 @@ def stripped(settings: Settings, path: Path, to: Path) -> bool:
         if not _holds_rows(connection, tables):
             return False
         try:
-            attach(connection, to, _LEFT)
+            attach(connection, to, _LEFT, block_size=block_size_of(connection, _FULL))
             connection.execute(f"COPY FROM DATABASE {_FULL} TO {_LEFT} (SCHEMA)")
             with transaction(connection):
                 for name, columns in tables.items():

@@ -5,6 +5,7 @@ batch (``finish``).
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 from pipeline.history.manifest import manifest
@@ -13,8 +14,8 @@ from pipeline.runs.finish import Finished, Publishing, finish
 from pipeline.runs.outcome import Outcome, unchanged, up_to_date
 from pipeline.runs.workers import compute_batch, computed_batches, settle_batch
 from pipeline.settings.audit import Settings
-from pipeline.settings.batch_keys import check_batch_key
-from pipeline.store.batch_files import new_run_id
+from pipeline.settings.batch_keys import batch_keys, expected_key
+from pipeline.store.batch_files import living, new_run_id
 
 
 def run_batch(
@@ -30,21 +31,23 @@ def run_batch(
 
     ``from_counts`` scores the stored counts again without reading logs.  New alerts are sent if
     ``notify``, and if the batch is the newest.  A batch without rows or with refused rows is an
-    outcome, not an error; AuditError is what no batch is to blame for.
+    outcome, not an error; AuditError is what no batch is to blame for, SettingsError a key that
+    none may have.
     """
-    check_batch_key(batch)
+    expected_key(batch, settings)
     known = {} if force or from_counts else manifest(settings)
     if known and up_to_date(settings, batch, known):
         outcome = unchanged(known[batch])
     else:
         run_id = new_run_id()
-        outcome = settle_batch(
-            settings,
-            batch,
-            run_id,
-            lambda: compute_batch(settings, batch, run_id, from_counts),
-            force=force,
-        )
+        with living(settings):
+            outcome = settle_batch(
+                settings,
+                batch,
+                run_id,
+                lambda: compute_batch(settings, batch, run_id, from_counts),
+                force=force,
+            )
     looked_at = bool(outcome.revision) and (outcome.status == "done" or due(settings))
     assessed = finish(
         settings,
@@ -80,6 +83,7 @@ def backfill(
     this one.  What follows every run (``finish``) comes once, at the end, even when interrupted;
     ``finished`` gets what came of it.  ``notify`` says of which batches new alerts are sent.
     """
+    batch_keys(batches, settings)
     manifest_rows = {} if force or from_counts else manifest(settings)
     todo = []
     merged = []
@@ -89,8 +93,10 @@ def backfill(
                 yield unchanged(manifest_rows[batch])
             else:
                 todo.append(batch)
-        for outcome in computed_batches(settings, todo, jobs, force=force, from_counts=from_counts):
-            merged += [outcome.batch] if outcome.status == "done" else []
-            yield outcome
+        work = {"force": force, "from_counts": from_counts}
+        with living(settings) if todo else nullcontext():
+            for outcome in computed_batches(settings, todo, jobs, **work):
+                merged += [outcome.batch] if outcome.status == "done" else []
+                yield outcome
     finally:
         finished(finish(settings, merged, batches, notify=notify))

@@ -8,39 +8,37 @@ Not here: the history, and which batches are due (``batches``).
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
-from shutil import copyfile, rmtree
+from shutil import copyfile
 from typing import Any
 
 from metrics import Measure
-from pipeline import former_name
 from pipeline.counts.count import count_batch
 from pipeline.counts.stored_counts import StoredCounts, check_counts
 from pipeline.errors import AuditError, DataRefused, NoData
-from pipeline.history.commits import needed
 from pipeline.log.deliveries import delivery, input_hash
 from pipeline.log.ingest import BatchRefused, Ingested, ingest
 from pipeline.log.sources import open_sources
 from pipeline.privacy.hashed_ids import check_key
+from pipeline.runs.leftovers import sweep
 from pipeline.scores import scoring
 from pipeline.scores.digests import result_hash, rows_of_file
 from pipeline.scores.evidence.doubt import Evidence
 from pipeline.scores.scoring import drop_other_measures, origin_of_scores
 from pipeline.settings.audit import Settings
+from pipeline.settings.batch_keys import expected_key
 from pipeline.store.batch_files import DATABASE, info, opened, write_info
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.files import replace_file
 from pipeline.store.memory import peak_memory, watch_memory
-from pipeline.store.paths import spill_of, store_of
-from pipeline.store.sessions import SPILLED, attach, working
+from pipeline.store.paths import store_of
+from pipeline.store.sessions import SMALL_BLOCKS, attach, working
 from pipeline.store.tables import add_columns, create, now, transaction
 from pipeline.version import code_version
 from schemas.columns import Row
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
-
-_STALE_SECONDS = 24 * 3600
-"""Age from which on files of a run are left over: younger ones may belong to one that goes on."""
 
 
 def attempt(
@@ -97,12 +95,13 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
     Attempted carries the manifest row when there are no rows or they are refused; rejected rows
     of a refused batch are kept in the store's ``refused`` folder.
     """
+    expected_key(batch, settings)
     check_key(settings)
     started = now()
     watch_memory(f"{batch} {run_id}")
     store = store_of(settings)
     store.make()
-    _sweep(settings, batch)
+    sweep(settings, batch)
     staged = store.staged(batch, run_id)
     remove_database(staged)
     digest = ""
@@ -113,7 +112,7 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
             tables = open_sources([found.items], settings, connection) if found.items else []
             items = tables[0] if tables else None
             digest = input_hash(source.sha256 for source in (*sources, *tables))
-            attach(connection, staged, DATABASE)
+            attach(connection, staged, DATABASE, block_size=_block_size(found.paths))
             try:
                 ingested = ingest(connection, settings, sources, items, DATABASE)
             except BatchRefused:
@@ -145,25 +144,20 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
     return ingested
 
 
-def _sweep(settings: Settings, batch: str) -> None:
-    """Remove what interrupted runs of the batch left behind a day or more ago, or any spilled."""
-    limit = datetime.now(UTC).timestamp() - _STALE_SECONDS
-    store = store_of(settings)
-    for path in (store.root / "staged").glob(f"{batch}.*"):
-        if _is_older(path, limit) and not needed(store, path.name.split(".")[-2]):
-            path.unlink(missing_ok=True)
-    for begins in (SPILLED, former_name.SPILLED):
-        for path in spill_of(settings).glob(f"{begins}*"):
-            if _is_older(path, limit):
-                rmtree(path, ignore_errors=True)
+_LITTLE_BYTES = 2**20
+"""Delivered text, some 25,000 rows, below which small blocks make a file of half the size or less.
+From about five times as many rows on they make a larger one."""
+_PACKED = {".parquet": 8, ".gz": 8}
+"""About how many bytes of text one of theirs stands for, by the end of a file's name."""
 
 
-def _is_older(path: Path, limit: float) -> bool:
-    """Whether a file was last written before ``limit``; one that is gone meanwhile was not."""
-    try:
-        return path.stat().st_mtime < limit
-    except FileNotFoundError:
-        return False
+def _block_size(paths: Sequence[Path]) -> int | None:
+    """The size of blocks that suits what is delivered; None for that of DuckDB."""
+    text = 0
+    for path in paths:
+        with suppress(OSError):
+            text += path.stat().st_size * _PACKED.get(path.suffix, 1)
+    return SMALL_BLOCKS if text < _LITTLE_BYTES else None
 
 
 def measure_batch(settings: Settings, batch: str, run_id: str) -> dict[str, int]:

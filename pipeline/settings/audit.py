@@ -220,6 +220,14 @@ class Settings(Part):
                 problems.append(
                     f"columns: {name} is no column of the contract, no slice and no attribute{hint}"
                 )
+        names_by_column: dict[str, list[str]] = {}
+        for name, column in self.columns.items():
+            names_by_column.setdefault(column, []).append(name)
+        problems += [
+            f"columns: {shown(column)} stands for {' and '.join(names)}; it can be one of them only"
+            for column, names in names_by_column.items()
+            if len(names) > 1
+        ]
         problems += self._values_misplaced()
         problems += [
             f"groups: {name} is not among the attributes"

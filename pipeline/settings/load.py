@@ -40,6 +40,8 @@ def settings_from(document: dict[Any, Any], *, folder: Path, where: str = "setti
     if "folder" in document:
         raise SettingsError(f"{where}: folder: unknown setting; paths are relative to the file")
     try:
+        # Once and for all: whoever changes the current folder later means nothing by it.
+        folder = folder.absolute()
         return Settings(**{str(key): value for key, value in document.items()}, folder=folder)
     except ValidationError as error:
         problems = [line for each in error.errors() for line in _problems(each)]

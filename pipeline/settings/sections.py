@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 from math import ceil
 from typing import Annotated, Any, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -209,9 +210,25 @@ class Notify(Part):
     command: Annotated[tuple[str, ...], BeforeValidator(_program), Field(min_length=1)] | None = (
         None
     )
-    webhook: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    # An address may hold a secret: it is left out where settings are shown.
+    webhook: Annotated[str, Field(pattern=r"^https?://")] | None = Field(default=None, repr=False)
     # Ample for a web hook, and the run waits no longer for one that hangs.
     timeout_seconds: float = Field(default=10.0, gt=0, le=600)
+
+    @field_validator("webhook")
+    @classmethod
+    def _can_be_posted_to(cls, address: str | None) -> str | None:
+        try:
+            parts = urlsplit(address or "http://host")
+            whole = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            whole = False
+        if not whole or any(c.isspace() or not c.isprintable() for c in address or ""):
+            raise ValueError(
+                "is no address as in https://host/path or https://user:password@host/path; in user "
+                "and password, write %40 for @, %2F for /, %3A for :, %23 for # and %3F for ?"
+            )
+        return address
 
 
 class Privacy(Part):
@@ -248,6 +265,8 @@ class Schedule(Part):
     timezone: str = "UTC"
     # Three hours after the run starts by default: time for it, and for a second attempt.
     deadline_hours: int = Field(default=6, ge=1, le=8760)
+    # A key that is no day is a slip far more often than a name, and a slip stays in the history.
+    batches: Literal["days", "names"] = "days"
 
     @field_validator("start", "end")
     @classmethod

@@ -3,8 +3,10 @@
 Not here: its tables, each of which belongs to the room that fills it.
 """
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,6 +15,8 @@ import duckdb
 
 from pipeline.errors import AuditError
 from pipeline.settings.audit import Settings
+from pipeline.store.living import alive
+from pipeline.store.paths import store_of
 from pipeline.store.sessions import attach, working
 from pipeline.store.tables import create
 from schemas.history import BATCH_INFO
@@ -20,9 +24,28 @@ from schemas.history import BATCH_INFO
 DATABASE = "batch"
 
 
+@cache
+def _process(number: int) -> str:
+    """A name for this process, by its ``number``: one that it was forked from has another."""
+    return uuid4().hex[:8]
+
+
 def new_run_id() -> str:
-    """An identity for one run from the shell."""
-    return uuid4().hex[:16]
+    """An identity for one run of this process."""
+    return _process(os.getpid()) + uuid4().hex[:8]
+
+
+@contextmanager
+def living(settings: Settings) -> Iterator[None]:
+    """While it lasts, staged files of runs of this process are known to be somebody's.
+
+    Where the process is killed meanwhile, the next run removes them at once.
+    """
+    store = store_of(settings)
+    with suppress(OSError):
+        store.make()
+    with alive(store.root / "staged", _process(os.getpid())):
+        yield
 
 
 @contextmanager

@@ -9,14 +9,16 @@ import random
 import re
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import duckdb
 
 from pipeline.errors import AuditError, StoreBusy, StoreDamaged
 from pipeline.settings.audit import Settings
 from pipeline.store.checkpoints import mend, undo_of
+from pipeline.store.living import alive
 from pipeline.store.memory import limit_memory, within_memory
 from pipeline.store.paths import spill_of, store_of
 from schemas.columns import literal, quoted
@@ -28,6 +30,9 @@ SPILLED = "evenrank-"
 """How folders begin that processes spill into; each removes its own."""
 STORAGE_VERSION = "v1.4.0"
 """Storage format of every file, so that older DuckDB versions and drivers can read them."""
+SMALL_BLOCKS = 16_384
+"""Bytes of a block, the fewest there can be, in files that hold little: each column of each table
+takes a block or more, and in the usual 262,144 bytes a hundred columns take megabytes."""
 
 
 @contextmanager
@@ -36,9 +41,13 @@ def working(settings: Settings, folders: Iterable[Path]) -> Iterator[duckdb.Duck
 
     StoreDamaged where a file is not what was written, AuditError where one cannot be written.
     """
-    connection = session(settings, folders)
+    spill, own = spill_of(settings), f"{SPILLED}{uuid4().hex[:16]}"
     try:
-        with within_memory(connection, spill_of(settings)):
+        with (
+            alive(spill, own),
+            closing(session(settings, folders, own)) as connection,
+            within_memory(connection, spill),
+        ):
             yield connection
     except duckdb.Error as error:
         message = first_line(error)
@@ -53,15 +62,15 @@ def working(settings: Settings, folders: Iterable[Path]) -> Iterator[duckdb.Duck
                 "half done: see that the disk has room and works, then run the same command again"
             ) from None
         raise
-    finally:
-        connection.close()
 
 
-def session(settings: Settings, folders: Iterable[Path]) -> duckdb.DuckDBPyConnection:
+def session(
+    settings: Settings, folders: Iterable[Path], own: str | None = None
+) -> duckdb.DuckDBPyConnection:
     """A DuckDB session that can open files below ``folders`` and nothing else.
 
     No extension is loaded, no other path or address can be reached, and no statement can change
-    that.
+    that.  ``own`` names the folder that it spills into.
     """
     connection = duckdb.connect(
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
@@ -74,8 +83,9 @@ def session(settings: Settings, folders: Iterable[Path]) -> duckdb.DuckDBPyConne
     places = [folder.absolute() for folder in (*folders, spill)]
     allowed = sorted({*map(str, places), *map(as_pattern, places)})
     # Before DuckDB 2.0, files of several processes had the same names.
-    own = spill / f"{SPILLED}{os.getpid()}"
-    connection.execute(f"SET temp_directory = {literal(str(own))}")
+    connection.execute(
+        f"SET temp_directory = {literal(str(spill / (own or f'{SPILLED}{os.getpid()}')))}"
+    )
     connection.execute(f"SET allowed_directories = [{', '.join(map(literal, allowed))}]")
     connection.execute("SET enable_progress_bar = false")
     # A moment in a log is the same text wherever it is read.
@@ -123,12 +133,15 @@ def attach(
     *,
     read_only: bool = False,
     patience: float = 0.0,
+    block_size: int | None = None,
 ) -> None:
     """Open a database file under ``name``, waiting up to ``patience`` seconds for its lock.
 
+    ``block_size`` is for files that are not there yet; without it they get that of DuckDB.
     StoreBusy names the process that holds it; AuditError says why a file cannot be opened.
     """
     options = ["READ_ONLY"] if read_only else [f"STORAGE_VERSION {literal(STORAGE_VERSION)}"]
+    options += [f"BLOCK_SIZE {block_size}"] if block_size else []
     statement = f"ATTACH {literal(str(path))} AS {quoted(name)} ({', '.join(options)})"
     deadline = time.monotonic() + patience
     pause = 0.05
@@ -156,6 +169,14 @@ def attach(
                 holder_logged = True
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 1.6, 2.0)
+
+
+def block_size_of(connection: duckdb.DuckDBPyConnection, name: str) -> int:
+    """Bytes of a block of the attached database ``name``."""
+    rows = connection.execute(
+        "SELECT block_size FROM pragma_database_size() WHERE database_name = ?", [name]
+    ).fetchall()
+    return int(rows[0][0])
 
 
 def _why(error: duckdb.Error) -> str:

@@ -542,6 +542,8 @@ def test_a_value_on_the_threshold_is_acceptable(tmp_path: Path) -> None:
 
 # -- files
 
+BAD = "2026-01-06"
+
 
 def storage_version(path: Path) -> str:
     with duckdb.connect() as connection:
@@ -554,11 +556,11 @@ def storage_version(path: Path) -> str:
 
 @pytest.mark.slow
 def test_files_can_be_read_by_older_versions(settings: Settings) -> None:
-    deliver(settings.folder, ranking("a", "FM", device="m", relevance=7), batch="bad")
-    run_batch(settings, "bad")
+    deliver(settings.folder, ranking("a", "FM", device="m", relevance=7), batch=BAD)
+    run_batch(settings, BAD)
     publish(settings)
     store = store_of(settings)
-    for path in (store.history, store.dashboard, store.batch(DAY), store.refused("bad")):
+    for path in (store.history, store.dashboard, store.batch(DAY), store.refused(BAD)):
         assert storage_version(path).startswith("v1.4"), path.name
 
 

@@ -22,6 +22,7 @@ from pipeline.integrity.verify import verify
 from pipeline.publish.copy import publish
 from pipeline.runs.batches import run_batch
 from pipeline.settings.audit import Settings
+from pipeline.store.files import file_digest
 from pipeline.store.paths import Store
 from schemas.history import HISTORY_TABLES, LEDGER_HEAD
 
@@ -212,6 +213,34 @@ def _without(copy: Path, name: str) -> None:
     (copy / MANIFEST).write_text(json.dumps(said))
 
 
+def _named(copy: Path, change_files: Callable[[dict[str, str]], object]) -> None:
+    """Let the manifest name other files."""
+    said = json.loads((copy / MANIFEST).read_text())
+    change_files(said["files"])
+    (copy / MANIFEST).write_text(json.dumps(said))
+
+
+def _digested(copy: Path, name: str) -> None:
+    """Let the manifest say what the file is now."""
+    _named(copy, lambda files: files.update({name: file_digest(copy / name)}))
+
+
+def _edited(copy: Path, name: str, statement: str) -> None:
+    """Change a database as somebody does who knows the manifest."""
+    change(copy / name, statement, "CHECKPOINT")
+    _digested(copy, name)
+
+
+def _head(copy: Path, head: list[Any]) -> None:
+    said = json.loads((copy / MANIFEST).read_text()) | {"head": head}
+    (copy / MANIFEST).write_text(json.dumps(said))
+
+
+def _without_last(ledger: Path) -> bytes:
+    return b"".join(ledger.read_bytes().splitlines(keepends=True)[:-2])
+
+
+LATER = "batches/2026-02-01.duckdb"
 FIRST = f"batches/{DAYS[0]}.duckdb"
 COPIES: dict[str, tuple[Callable[[Path], object], str]] = {
     "nothing": (shutil.rmtree, "is no backup"),
@@ -258,6 +287,82 @@ COPIES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda copy: _rename(copy, "history.duckdb", "batches/h.duckdb"),
         "history.duckdb: is missing",
     ),
+    "a file changed with its manifest": (
+        lambda copy: _edited(copy, FIRST, "UPDATE rank_counts SET rows = rows + 1"),
+        f"{FIRST}: its bytes were changed since line",
+    ),
+    "scores changed with the manifest": (
+        lambda copy: _edited(copy, "history.duckdb", "UPDATE fairness_history SET value = 0.5"),
+        "its scores or group values were changed",
+    ),
+    "counts changed with the manifest": (
+        lambda copy: _edited(copy, "history.duckdb", "UPDATE rank_counts SET rows = rows + 1"),
+        "rank_counts of the history differ from its file",
+    ),
+    "a batch taken out with the manifest": (
+        lambda copy: (
+            (copy / FIRST).unlink(),
+            _named(copy, lambda files: files.pop(FIRST)),
+        ),
+        f"{FIRST}: is missing",
+    ),
+    "a batch put in with the manifest": (
+        lambda copy: (
+            shutil.copyfile(copy / FIRST, copy / LATER),
+            _named(copy, lambda files: files.update({LATER: files[FIRST]})),
+        ),
+        f"{LATER}: ledger.jsonl knows of no such batch",
+    ),
+    "a ledger cut with the manifest": (
+        lambda copy: (
+            (copy / "ledger.jsonl").write_bytes(_without_last(copy / "ledger.jsonl")),
+            _digested(copy, "ledger.jsonl"),
+        ),
+        "ledger.jsonl was cut or replaced",
+    ),
+    "a line of the ledger changed with the manifest": (
+        lambda copy: (
+            (copy / "ledger.jsonl").write_bytes(
+                (copy / "ledger.jsonl").read_bytes().replace(b"v2", b"v9")
+            ),
+            _digested(copy, "ledger.jsonl"),
+        ),
+        "was changed after it was written",
+    ),
+    "another end of the ledger": (
+        lambda copy: _head(copy, [1, "0" * 64]),
+        "backup.json: names another end of the ledger",
+    ),
+    "a link": (
+        lambda copy: (
+            (copy / FIRST).rename(copy.parent / "x.duckdb"),
+            (copy / FIRST).symlink_to(copy.parent / "x.duckdb"),
+        ),
+        f"{FIRST}: is a symbolic link",
+    ),
+    "a folder that is a link": (
+        lambda copy: (
+            (copy / "batches").rename(copy.parent / "elsewhere"),
+            (copy / "batches").symlink_to(copy.parent / "elsewhere"),
+        ),
+        "batches: is a symbolic link",
+    ),
+    "a stranger": (
+        lambda copy: (copy / "notes.txt").write_text("x"),
+        "notes.txt: is not in the manifest",
+    ),
+    "a batch that nobody named": (
+        lambda copy: shutil.copyfile(copy / FIRST, copy / LATER),
+        f"{LATER}: is not in the manifest",
+    ),
+    "a log that nobody named": (
+        lambda copy: (copy / "history.duckdb.wal").write_bytes(b"x"),
+        "history.duckdb.wal: is not in the manifest",
+    ),
+    "a folder that nobody named": (
+        lambda copy: (copy / "staged").mkdir(),
+        "staged: is not in the manifest",
+    ),
 }
 
 
@@ -272,6 +377,36 @@ def test_a_damaged_copy_is_not_restored(
         restore(settings, copy, replace=True)
     assert said in str(raised.value)
     assert every_byte(store.root) == before
+
+
+def test_all_that_is_wrong_with_a_copy_is_told(
+    settings: Settings, store: Store, copy: Path
+) -> None:
+    (copy / "notes.txt").write_text("x")
+    (copy / FIRST).write_bytes(b"other")
+    _edited(copy, f"batches/{DAYS[1]}.duckdb", "UPDATE rank_counts SET rows = rows + 1")
+    _edited(copy, "history.duckdb", "DELETE FROM alert_actions")
+    before = every_byte(copy)
+    with pytest.raises(AuditError) as raised:
+        restore(settings, copy, replace=True)
+    said = str(raised.value)
+    for words in (
+        "notes.txt: is not in the manifest",
+        f"{FIRST}: was changed",
+        f"{DAYS[1]}.duckdb: its bytes were changed",
+        "alert action",
+        "Nothing was restored",
+    ):
+        assert words in said
+    assert said.count(f"{DAYS[0]}.duckdb") == 1
+    assert every_byte(copy) == before
+
+
+def test_no_copy_is_made_of_a_history_that_was_edited(settings: Settings, store: Store) -> None:
+    change(store.history, "UPDATE fairness_history SET value = 0.5")
+    with pytest.raises(StoreDamaged, match="its scores or group values were changed"):
+        backup(settings, settings.folder / "new")
+    assert not list(settings.folder.glob("new*"))
 
 
 class Killed(Exception):

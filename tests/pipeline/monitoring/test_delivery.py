@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -16,10 +17,13 @@ from stores import in_history
 
 from assets.alert_checks import finding
 from assets.history import by_schedule
+from pipeline.errors import SettingsError
 from pipeline.monitoring.alerts import act, alerts
 from pipeline.monitoring.assess import assess
 from pipeline.monitoring.delivery import deliver
 from pipeline.settings.audit import Settings
+from pipeline.settings.load import settings_from
+from pipeline.settings.sections import Notify
 
 NEWEST = NIGHTS[12]
 _PROGRAM = """\
@@ -162,7 +166,15 @@ def server() -> Iterator[Any]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             found.posts.append((self.path, self.headers["Content-Type"], json.loads(body)))
+            found.users.append(self.headers["Authorization"])
             self.send_response(found.status)
+            if found.elsewhere:
+                self.send_header("Location", found.elsewhere)
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            found.users.append(self.headers["Authorization"])
+            self.send_response(200)
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
@@ -170,10 +182,12 @@ def server() -> Iterator[Any]:
 
     class Server(HTTPServer):
         posts: list[Any]
+        users: list[str | None]
         status: int
+        elsewhere: str
 
     found = Server(("127.0.0.1", 0), Handler)
-    found.posts, found.status = [], 200
+    found.posts, found.users, found.status, found.elsewhere = [], [], 200, ""
     thread = threading.Thread(target=found.serve_forever, daemon=True)
     thread.start()
     yield found
@@ -200,6 +214,48 @@ def test_a_webhook_gets_json(
     assert (path, kind) == ("/hook?key=secret", "application/json")
     assert alert["kind"] == "breach"
     assert in_history(settings, "SELECT 1 FROM alerts WHERE notified_at IS NOT NULL")
+
+
+@pytest.mark.slow
+def test_a_webhook_with_a_password(
+    settings: Settings, server: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = f"127.0.0.1:{server.server_port}"
+    notify = Notify(webhook=f"http://me:s%C3%A9cret%40%3A@{host}/hook")
+    settings = settings.model_copy(update={"notify": notify})
+    assert "cret" not in f"{settings!r} {settings}"
+    assess(settings, [NEWEST], notify="newest")
+    server.status = 401
+    assert deliver(settings) == 0
+    assert "401" in caplog.messages[0]
+    assert "cret" not in caplog.text
+    server.status, server.elsewhere = 302, f"http://{host}/other"
+    server.users.clear()
+    assert deliver(settings) == 1
+    basic = "Basic " + b64encode("me:sécret@:".encode()).decode()
+    # Where the server sends us on to, the password does not go along.
+    assert server.users == [basic, None]
+    assert server.posts[-1][0] == "/hook"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://",
+        "http://me:secret@",
+        "http://me:secret@host:port/",
+        "http://me:secret/1@host/",
+        "http://me:secret#1@host/",
+        "http://host:0/secret",
+        "http://host/with space?secret",
+        "http://host/secret\n",
+    ],
+)
+def test_an_address_that_is_none_is_refused_and_not_shown(address: str) -> None:
+    with pytest.raises(SettingsError, match="webhook: is no address") as refused:
+        settings_from({"attributes": ["a"], "notify": {"webhook": address}}, folder=Path())
+    assert "secret" not in str(refused.value)
+    assert "%40" in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,17 @@ def test_labels_are_printed_one_way() -> None:
         ({"columns": {"rnak": "r"}}, ["columns", "rnak", "did you mean rank?"]),
         ({"columns": {"rank": 5}}, ["columns.rank", "string"]),
         ({"columns": {"rank": ""}}, ["columns.rank"]),
+        (
+            {"columns": {"rank": "x", "click": "y", "list_id": "x", "item_id": "x"}},
+            ["columns: 'x' stands for rank and list_id and item_id", "one of them only"],
+        ),
+        (
+            {
+                "slices": ["device"],
+                "columns": {"gender": "a", "device": "a", "rank": "b", "click": "b"},
+            },
+            ["'a' stands for gender and device", "'b' stands for rank and click"],
+        ),
         ({"logs": "logs/*.csv"}, ["logs", "'logs/*.csv'", "{batch}"]),
         ({"logs": ["a/{batch}", "b"]}, ["logs", "'b'", "{batch}"]),
         ({"logs": []}, ["logs", "at least one path"]),
