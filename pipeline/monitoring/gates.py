@@ -1,4 +1,4 @@
-"""Which batches are unlike those before them, so that their scores are not judged.
+"""Which batches are not whole, or unlike those before them, so that they are not judged.
 
 Not here: the tests (``trends.gates``).
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.settings.sections import Gate
-from pipeline.trends import GATES, Facts, Gated, tested
+from pipeline.trends import ABSOLUTE, GATES, Facts, Gated, tested
 from schemas.columns import Row
 
 CHANGE_WITH_RELEASE = ("list_length", "group_mix")
@@ -62,7 +62,7 @@ def gates_of(
             before = [facts[each] for each in of_use]
             gates = tested(facts[batch], before, limits) if batch in facts else ()
             of_kind = (gate for gate in gates if (gate.gate in CHANGE_WITH_RELEASE) == changes)
-            said += [(gate, len(before)) for gate in of_kind]
+            said += [(gate, 0 if gate.gate in ABSOLUTE else len(before)) for gate in of_kind]
         said.sort(key=lambda each: GATES.index(each[0].gate))
         if not all(gate.passed for gate, _ in said):
             out.add(batch)

@@ -19,6 +19,7 @@ from pipeline.settings.audit import Settings
 from pipeline.settings.choices import followed_scores
 from pipeline.trends import Facts
 from schemas.columns import Row
+from schemas.history import IdsDiffer
 from schemas.monitoring import SERIES_KEY
 from schemas.scores import LABEL
 
@@ -32,6 +33,7 @@ _OF_GROUPS = (
     *("queries", "effective_queries", "lists", "relevant"),
 )
 """What texts of alerts may say of a group, and what its verdict rests on."""
+_DIFFER = {each.value: each.text for each in IdsDiffer}
 SERIES_ORDER = (
     f"slice <> '{WHOLE}', slice, slice_value, attribute NULLS FIRST, metric, "
     "aggregation NULLS FIRST"
@@ -149,10 +151,15 @@ def read_facts(connection: duckdb.DuckDBPyConnection, batches: Sequence[str]) ->
         [WHOLE, list(batches)],
     ).fetchall():
         groups.setdefault(batch, {}).setdefault(attribute, {})[group] = rows
+    # A history that was not written to since an upgrade lacks what is new.
+    counted = "rows_joined" in connection.sql("FROM history.batches LIMIT 0").columns
+    joined = "rows_joined, ids_differ_in" if counted else "NULL, NULL"
     found = {}
-    for batch, rows, lists, relevance, click in connection.execute(
-        "SELECT batch, rows, lists, coalesce(relevance_known, 0), coalesce(click_known, 0) "
-        "FROM history.slice_counts WHERE slice = ? AND list_contains(?, batch)",
+    for batch, rows, lists, relevance, click, joined_rows, differ in connection.execute(
+        "SELECT batch, slice_counts.rows, slice_counts.lists, coalesce(relevance_known, 0), "
+        f"coalesce(click_known, 0), {joined} "
+        "FROM history.slice_counts LEFT JOIN history.batches USING (batch) "
+        "WHERE slice = ? AND list_contains(?, batch)",
         [WHOLE, list(batches)],
     ).fetchall():
         here = groups.get(batch, {})
@@ -169,6 +176,8 @@ def read_facts(connection: duckdb.DuckDBPyConnection, batches: Sequence[str]) ->
                 attribute: {name: n for name, n in counts.items() if name != UNKNOWN}
                 for attribute, counts in here.items()
             },
+            joined=joined_rows,
+            ids_differ=_DIFFER.get(differ),
         )
     return found
 
