@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pipeline.settings.sections import Gate
 from pipeline.trends import ABSOLUTE, GATES, Facts, Gated, tested
 from schemas.columns import Row
+from schemas.history import IdsDiffer
 
+TEXT_OF_DIFFERENCE = {each.value: each.text for each in IdsDiffer}
 CHANGE_WITH_RELEASE = ("list_length", "group_mix")
 """Gates on what a release may change on purpose; the others are about the data that came in."""
 
@@ -68,6 +70,16 @@ def gates_of(
             out.add(batch)
         found[batch] = (tuple(gate for gate, _ in said), tuple(count for _, count in said))
     return found
+
+
+def join_gate(rows: int, joined: int | None, differ: str | None, limits: Gate) -> Gated | None:
+    """What the gate on the item table says of a batch by itself; None where it says nothing.
+
+    ``differ`` is what ids differ in, as the manifest has it.
+    """
+    facts = Facts(rows, 0, 0, 0, {}, {}, joined, TEXT_OF_DIFFERENCE.get(differ or ""))
+    said = [gate for gate in tested(facts, (), limits) if gate.gate in ABSOLUTE]
+    return said[0] if said else None
 
 
 def gate_rows(found: Mapping[str, tuple[tuple[Gated, ...], tuple[int, ...]]]) -> list[Row]:

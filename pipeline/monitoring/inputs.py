@@ -14,12 +14,12 @@ import pyarrow
 from numpy.typing import NDArray
 
 from metrics import UNKNOWN, WHOLE
+from pipeline.monitoring.gates import TEXT_OF_DIFFERENCE
 from pipeline.monitoring.subjects import Part, Series
 from pipeline.settings.audit import Settings
 from pipeline.settings.choices import followed_scores
 from pipeline.trends import Facts
 from schemas.columns import Row
-from schemas.history import IdsDiffer
 from schemas.monitoring import SERIES_KEY
 from schemas.scores import LABEL
 
@@ -33,7 +33,6 @@ _OF_GROUPS = (
     *("queries", "effective_queries", "lists", "relevant"),
 )
 """What texts of alerts may say of a group, and what its verdict rests on."""
-_DIFFER = {each.value: each.text for each in IdsDiffer}
 SERIES_ORDER = (
     f"slice <> '{WHOLE}', slice, slice_value, attribute NULLS FIRST, metric, "
     "aggregation NULLS FIRST"
@@ -177,7 +176,7 @@ def read_facts(connection: duckdb.DuckDBPyConnection, batches: Sequence[str]) ->
                 for attribute, counts in here.items()
             },
             joined=joined_rows,
-            ids_differ=_DIFFER.get(differ),
+            ids_differ=TEXT_OF_DIFFERENCE.get(differ),
         )
     return found
 
