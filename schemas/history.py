@@ -39,11 +39,11 @@ SUPERSEDED = tuple(
 class IdsDiffer(Coded):
     """What ids of a log and of its item table differ in, where they mean the same items."""
 
-    DECIMALS = "decimals", "decimals that say nothing, as in 3.0 for 3"
-    ZEROS = "zeros", "zeros in front, as in 007 for 7"
+    DECIMALS = "decimals", "zero decimals (3.0 for 3)"
+    ZEROS = "zeros", "leading zeros (007 for 7)"
     SPACES = "spaces", "spaces around them"
     CASE = "case", "upper and lower case"
-    SEVERAL = "several", "several of decimals, zeros in front, spaces and case"
+    SEVERAL = "several", "several of decimals, leading zeros, spaces and case"
 
 
 BATCH_STATUSES = ("done", "no_data", "refused", "failed")

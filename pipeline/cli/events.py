@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pipeline.runs.outcome import Outcome
 
 
+_REASONS = 10  # lines why a run fails: what follows it stays on the same screen
+
+
 class Events:
     """What has happened so far: outcomes of batches, and in the end an exit code and its reasons.
 
@@ -63,11 +66,13 @@ class Events:
         self.exit_code = exit_code
         if exit_code == GateFailed.exit_code:
             self.failed_on = tuple(failed_on)
-        for text in self.failed_on:
+        for text in self.failed_on if self.log else self.failed_on[:_REASONS]:
             if self.log:
                 self._line("failed", {"exit_code": exit_code, "message": text})
             else:
                 click.echo(f"evenrank: exit code {exit_code}: {safe(text)}", err=True)
+        if not self.log and len(self.failed_on) > _REASONS:
+            click.echo(f"  and {len(self.failed_on) - _REASONS:,} more", err=True)
         if self.log:
             counts: dict[str, int] = {}
             for outcome in self.outcomes:

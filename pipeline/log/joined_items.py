@@ -94,7 +94,7 @@ def notes_on_joined(reading: Reading, joined: Joined, table: str) -> tuple[str, 
         f"{table} does not hold"
     )
     if joined.differ:
-        note += f"; their ids differ from those in it in {joined.differ.text}"
+        note += f"; ids differ in {joined.differ.text}"
     if reading.settings.privacy.show_values and not is_hashed(reading.settings, ITEM_ID.name):
         note += f"; one is {shown(joined.example)}"
     return (note,)

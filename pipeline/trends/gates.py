@@ -122,7 +122,7 @@ def _joined(today: Facts, least: float) -> Iterator[Gated]:
             f"{share:.1%} join, the limit is {least:.0%}"
         )
         if share < least and today.ids_differ:
-            text += f"; their ids differ from those in it in {today.ids_differ}"
+            text += f"; ids differ in {today.ids_differ}"
         yield _gated("joined", None, share, 1.0, 1.0 - share, 1.0 - least, text)
 
 

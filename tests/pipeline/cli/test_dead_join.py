@@ -66,14 +66,12 @@ def test_the_first_night_of_all_on_which_nothing_joins(tmp_path: Path) -> None:
     assert result.exit_code == 5
     reason = (
         f"{DAY}: the data gate joined is closed: 100 of 100 rows name an item that the item table "
-        "does not hold: 0.0% join, the limit is 50%; their ids differ from those in it in decimals "
-        "that say nothing, as in 3.0 for 3"
+        "does not hold: 0.0% join, the limit is 50%; ids differ in zero decimals (3.0 for 3)"
     )
     assert f"evenrank: exit code 5: {reason}\n" in result.stderr
     assert document(result)["failed_on"] == [reason]
     assert document(result)["gated"] is True
-    (short,) = json.loads(summary.read_text())["failed_on"]
-    assert short.startswith(reason[:150])
+    assert json.loads(summary.read_text())["failed_on"] == [reason]
     settings = load_settings(config)
     statuses = "SELECT DISTINCT status, status_reason FROM fairness_history"
     assert in_history(settings, f"{statuses} WHERE aggregation = 'MinMaxRatio'") == [

@@ -122,10 +122,8 @@ def test_few_rows_that_join_close_the_gate_of_the_first_batch_of_all() -> None:
 
 
 def test_why_few_rows_join_is_told_of_few_only() -> None:
-    few = replace(USUAL, joined=0, ids_differ="zeros in front")
-    assert gates(few)["joined"].text.endswith(
-        "; their ids differ from those in it in zeros in front"
-    )
+    few = replace(USUAL, joined=0, ids_differ="leading zeros")
+    assert gates(few)["joined"].text.endswith("; ids differ in leading zeros")
     assert "zeros" not in gates(replace(few, joined=15_000))["joined"].text
 
 
