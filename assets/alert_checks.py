@@ -13,7 +13,7 @@ from assets.checks import Finding, check_spec, evaluated, reported, table
 from assets.left_out import HISTORY_ASSET, left_out
 from assets.resources import Audit
 from pipeline.errors import AuditError
-from pipeline.monitoring.alerts import alerts
+from pipeline.monitoring.alerts import alerts, gated_batches
 
 ALERTS = "alerts"
 
@@ -32,10 +32,11 @@ def alert_check(batches: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
         keys = context.partition_keys
         gone = left_out(audit.settings, context.run, keys)
         try:
+            left = [key for key in keys if key not in gone]
+            gated = gated_batches(audit.settings, left)
             found = [
-                finding(key, alerts(audit.settings, batches=[key]))
-                for key in keys
-                if key not in gone
+                finding(key, alerts(audit.settings, batches=[key]), gated=key in gated)
+                for key in left
             ]
             yield from reported(context.instance, found)
         except AuditError as error:
@@ -45,16 +46,23 @@ def alert_check(batches: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
     return watch
 
 
-def finding(batch: str, seen: Sequence[dict[str, Any]]) -> Finding:
-    """The result for one batch, with the alerts seen in it."""
+def finding(batch: str, seen: Sequence[dict[str, Any]], *, gated: bool = False) -> Finding:
+    """The result for one batch, with the alerts seen in it.
+
+    ``gated``: a gate is closed, also where its alert may not be told (``privacy.min_cell``).
+    """
     kinds = Counter(row["kind"] for row in seen)
     said = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
     return Finding(
         HISTORY_ASSET,
         ALERTS,
         batch,
-        passed=not seen,
-        description=f"Alerts seen: {said}." if seen else "No alert was seen.",
+        passed=not seen and not gated,
+        description=f"Alerts seen: {said}."
+        if seen
+        else "A data gate is closed."
+        if gated
+        else "No alert was seen.",
         metadata={
             "alerts": len(seen),
             "seen": table([_shown(row) for row in seen]),

@@ -10,6 +10,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.checks import reported
 from assets.describe import about, spec, verdict_counts
 from assets.left_out import (
     HISTORY_ASSET,
@@ -23,6 +24,7 @@ from assets.left_out import (
 from assets.month import verdict_chart
 from assets.partitions import SINGLE_RUN
 from assets.resources import Audit
+from assets.score_checks import verdicts
 from assets.stored import stored
 from pipeline.errors import AuditError
 from pipeline.history.merging import merge
@@ -114,6 +116,18 @@ def history_assets(
                 )
             for key, numbers in merged.items():
                 numbers["gated"] = key in finished.assessed.gated
+            # Checks on scores may have been done before a gate could be tested.
+            again = [
+                finding
+                for key in merged
+                if key in finished.assessed.gated
+                for finding in verdicts(
+                    audit.settings,
+                    audit.settings.thresholds,
+                    key,
+                    stored(audit.settings, key, work),
+                )
+            ]
             if finished.assessed.later:
                 context.log.info(f"assessed anew: {', '.join(finished.assessed.later)}")
             if DASHBOARD in selected:
@@ -125,6 +139,7 @@ def history_assets(
                     said[DASHBOARD][newest]["page"] = dg.MetadataValue.path(str(finished.page))
         except AuditError as error:
             raise dg.Failure(str(error)) from None
+        yield from reported(context.instance, again)
         for name, by_batch in said.items():
             if gone:
                 # An output would count for every batch of the run, also for those left out.

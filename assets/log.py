@@ -39,7 +39,7 @@ def numbers(found: Ingested) -> dict[str, Any]:
 def log_asset(settings: Settings, batches: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
     """The asset that reads and checks the delivered files."""
     table = ranking_log_table(settings.slices, settings.attribute_columns)
-    specs = log_checks(batches)
+    specs = log_checks(settings, batches)
 
     @dg.asset(
         partitions_def=batches,
@@ -73,7 +73,7 @@ def log_asset(settings: Settings, batches: dg.PartitionsDefinition[str]) -> dg.A
         if found:
             said = {key: numbers(each) for key, each in found.items()}
             yield materialized(context, "ranking_log", said, gone)
-        yield from reported(context.instance, log_results(found, refused, gone))
+        yield from reported(context.instance, log_results(audit.settings, found, refused, gone))
         if not found:
             raise failure(gone, len(keys))
         yield from evaluated(specs)

@@ -12,14 +12,28 @@ from assets.checks import Finding, check_spec, table
 from assets.left_out import LeftOut
 from pipeline.log.ingest import Ingested
 from pipeline.log.rejected_rows import RuleCount
+from pipeline.monitoring.gates import join_gate
+from pipeline.settings.audit import Settings
 
 CONTRACT = "log_obeys_contract"
 ALL_ACCEPTED = "no_rows_rejected"
+JOINED = "items_join"
 
 
-def log_checks(batches: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
-    """Whether a batch is let in, and whether all of it is."""
+def log_checks(
+    settings: Settings, batches: dg.PartitionsDefinition[str]
+) -> list[dg.AssetCheckSpec]:
+    """Whether a batch is let in, whether all of it is, and whether enough rows have groups.
+
+    The last only where there is an item table, and a limit.
+    """
+    joined = []
+    if _joins(settings):
+        least = f"{settings.gate.joined:.0%}"
+        text = f"The item table holds the item of {least} of the rows, or more."
+        joined = [check_spec("ranking_log", JOINED, text, batches)]
     return [
+        *joined,
         check_spec(
             "ranking_log",
             CONTRACT,
@@ -31,10 +45,17 @@ def log_checks(batches: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]
     ]
 
 
+def _joins(settings: Settings) -> bool:
+    return settings.items is not None and settings.gate.joined is not None
+
+
 def log_results(
-    accepted: Mapping[str, Ingested], refused: Mapping[str, Ingested], gone: Mapping[str, LeftOut]
+    settings: Settings,
+    accepted: Mapping[str, Ingested],
+    refused: Mapping[str, Ingested],
+    gone: Mapping[str, LeftOut],
 ) -> Iterator[Finding]:
-    """Results of both checks for every batch.
+    """Results of all checks for every batch.
 
     A batch that is not let in stops the run only where there is no other.
     """
@@ -71,6 +92,20 @@ def log_results(
             else "Every row is accepted.",
             metadata=_read(found),
         )
+        if _joins(settings):
+            yield _joined(settings, batch, found)
+
+
+def _joined(settings: Settings, batch: str, found: Ingested) -> Finding:
+    gate = join_gate(found.rows_accepted, found.rows_joined, found.ids_differ_in, settings.gate)
+    return Finding(
+        "ranking_log",
+        JOINED,
+        batch,
+        passed=gate is None or gate.passed,
+        description=f"{gate.text}." if gate else "No attribute comes from the item table.",
+        metadata={"rows": found.rows_accepted, "rows_joined": found.rows_joined},
+    )
 
 
 def _read(found: Ingested | None) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 Not here: the verdicts, which were reached with the scores (``pipeline.scores.verdicts``).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from math import inf
 from typing import Any
@@ -16,10 +17,13 @@ from assets.left_out import left_out, work_id
 from assets.resources import Audit
 from assets.scores import asset_of
 from assets.stored import Stored, stored
-from metrics import WHOLE, ScoreName, parse_score
+from metrics import UNKNOWN, WHOLE, ScoreName, parse_score
 from pipeline.errors import AuditError
 from pipeline.formatting.evidence import power_text
+from pipeline.history.manifest import manifest
 from pipeline.history.series import label_of
+from pipeline.monitoring.gates import join_gate
+from pipeline.monitoring.unjudged import unjudged
 from pipeline.settings.audit import Settings
 from pipeline.settings.sections import Threshold
 from schemas.columns import Row
@@ -57,26 +61,56 @@ def score_checks(
         )
 
         def findings(batch: str, found: Stored) -> Iterator[Finding]:
-            for metric, slug in selected:
-                if slug == BINARY:
-                    yield binary_result(batch, found.info["graded_rows"])
-                else:
-                    label, limit = judged[metric, slug]
-                    rows = [row for row in found.scores if label_of(row) == label]
-                    judged_here = [row for row in rows if row["status"] != "not_judged"]
-                    yield verdict(parse_score(label), limit, batch, judged_here)
+            if ("ERBR", BINARY) in selected:
+                yield binary_result(batch, found.info["graded_rows"])
+            labels = [judged[key][0] for key in selected if key in judged]
+            yield from verdicts(audit.settings, labels, batch, found)
 
         gone = left_out(audit.settings, context.run, keys)
         for batch in (key for key in keys if key not in gone):
             try:
                 found = stored(audit.settings, batch, work_id(context.run))
+                results = list(findings(batch, found))
             except AuditError as error:
                 context.log.warning(f"{batch} is not judged: {error}")
                 continue
-            yield from reported(context.instance, findings(batch, found))
+            yield from reported(context.instance, results)
         yield from evaluated(context.check_specs)
 
     return [judge]
+
+
+def verdicts(
+    settings: Settings, labels: Iterable[str], batch: str, found: Stored
+) -> Iterator[Finding]:
+    """Results of the checks of some scores of a batch: none passes where a gate is closed.
+
+    Gates but that on the item table are known from the merge of these scores on.
+    """
+    closed = _closed(settings, batch, found)
+    for label in labels:
+        rows = [row for row in found.scores if label_of(row) == label]
+        judged_here = [row for row in rows if row["status"] != "not_judged"]
+        limit = settings.thresholds[label]
+        said = verdict(parse_score(label), limit, batch, judged_here, found.groupless)
+        if closed:
+            text = f"Not judged: {closed}. By itself: {said.description}"
+            said = replace(said, passed=False, description=text)
+        yield said
+
+
+def _closed(settings: Settings, batch: str, found: Stored) -> str | None:
+    """Which gate keeps the scores at hand from being judged, in words; None where none does."""
+    rows, joined, differ = (
+        found.info[name] for name in ("rows_accepted", "rows_joined", "ids_differ_in")
+    )
+    gate = join_gate(rows, joined, differ, settings.gate)
+    if gate and not gate.passed:
+        return f"the data gate {gate.gate} is closed: {gate.text}"
+    merged = manifest(settings).get(batch)
+    if merged is None or merged.run_id != found.info["run_id"]:
+        return None
+    return next((each.text for each in unjudged(settings, [batch]) if each.gated), None)
 
 
 def binary_result(batch: str, graded: int) -> Finding:
@@ -92,24 +126,34 @@ def binary_result(batch: str, graded: int) -> Finding:
     )
 
 
-def verdict(score: ScoreName, limit: Threshold, batch: str, rows: Sequence[Row]) -> Finding:
+def verdict(
+    score: ScoreName,
+    limit: Threshold,
+    batch: str,
+    rows: Sequence[Row],
+    groupless: Collection[str] = (),
+) -> Finding:
     """One score on one batch, for every slice and attribute.
 
     Fails on a breach anywhere, and where the whole batch has no value, or too little to tell: what
-    could not be shown is not fair.  Slices like that are listed, but fail nothing: small slices
-    lack groups.  Composition is told and fails nothing: the order of the lists is not unfair.
+    could not be shown is not fair.  Slices like that are listed, but fail nothing as long as any
+    of the attribute has a value, or the whole batch: small slices lack groups.  Nothing is fair of
+    ``groupless`` attributes.  Composition is told and fails nothing: the order of the lists is not
+    unfair.
     """
     breaches = [row for row in rows if row["status"] == "breach"]
     untold = [row for row in rows if row["status"] in ("undefined", "insufficient")]
-    missing = [row for row in untold if row["slice"] == WHOLE]
+    missing = [row for row in untold if row["slice"] == WHOLE] + _without_value(rows)
+    nobody = sorted({row["attribute"] for row in rows} & {*groupless})
     mixed = [row for row in rows if row["status"] == "composition"]
     held = [row for row in rows if row["status"] == "ok"]
     return Finding(
         asset_of(score.measure.metric),
         score.slug,
         batch,
-        passed=bool(rows) and not breaches and not missing,
-        description=_verdict_text(limit, rows, breaches, mixed, untold),
+        passed=bool(rows) and not breaches and not missing and not nobody,
+        description="".join(f"{name} has no group but {UNKNOWN}. " for name in nobody)
+        + _verdict_text(limit, rows, breaches, mixed, untold),
         metadata={
             "score": score.label,
             "threshold": at_limit(limit),
@@ -124,6 +168,16 @@ def verdict(score: ScoreName, limit: Threshold, batch: str, rows: Sequence[Row])
             "ok": table([_shown(row) for row in held if row["slice"] == WHOLE]),
         },
     )
+
+
+def _without_value(rows: Sequence[Row]) -> list[Row]:
+    """Rows of attributes that are judged in slices alone, and have no value in any."""
+    valued = {row["attribute"] for row in rows if row["slice"] == WHOLE or _has_value(row)}
+    return [row for row in rows if row["attribute"] not in valued]
+
+
+def _has_value(row: Row) -> bool:
+    return row["status"] != "undefined" or row["value"] is not None
 
 
 def _worst_first(score: ScoreName, rows: Sequence[Row]) -> list[Row]:

@@ -6,6 +6,7 @@ Not here: the history and its copy.
 from dataclasses import dataclass
 from typing import Any
 
+from metrics import UNKNOWN, WHOLE
 from pipeline.errors import NoData
 from pipeline.settings.audit import Settings
 from pipeline.store.batch_files import DATABASE, info, opened
@@ -16,10 +17,14 @@ from schemas.scores import FAIRNESS_HISTORY
 
 @dataclass(frozen=True)
 class Stored:
-    """``scores`` are rows of fairness_history, whole batch first; ``info`` says how they came."""
+    """``scores`` are rows of fairness_history, whole batch first; ``info`` says how they came.
+
+    ``groupless`` are attributes of which the whole batch has no group but ``unknown``.
+    """
 
     scores: list[Row]
     info: dict[str, Any]
+    groupless: frozenset[str] = frozenset()
 
 
 def stored(settings: Settings, batch: str, work: str) -> Stored:
@@ -38,4 +43,13 @@ def stored(settings: Settings, batch: str, work: str) -> Stored:
             f"SELECT {FAIRNESS_HISTORY.column_list} FROM {DATABASE}.{FAIRNESS_HISTORY.name} "
             "ORDER BY slice <> 'all', slice, slice_value, attribute, metric, aggregation"
         )
-        return Stored(rows.to_arrow_table().to_pylist(), info(connection))
+        groupless = connection.execute(
+            f"SELECT attribute FROM {DATABASE}.rank_counts WHERE slice = ? "
+            "GROUP BY attribute HAVING bool_and(group_value = ?)",
+            [WHOLE, UNKNOWN],
+        ).fetchall()
+        return Stored(
+            rows.to_arrow_table().to_pylist(),
+            info(connection),
+            frozenset(attribute for (attribute,) in groupless),
+        )

@@ -5,6 +5,7 @@ Not here: tables of one topic, such as ``counts``, ``scores`` and ``monitoring``
 
 import pandera.pandas as pa
 
+from metrics.reasons import Coded
 from schemas.columns import Column, Table
 from schemas.counts import COUNT_TABLES, KEPT_COUNTS
 from schemas.monitoring import ASSESSED
@@ -33,6 +34,17 @@ SUPERSEDED = tuple(
     )
     for table, name in zip(HISTORY, ("superseded", "superseded_groups"), strict=True)
 )
+
+
+class IdsDiffer(Coded):
+    """What ids of a log and of its item table differ in, where they mean the same items."""
+
+    DECIMALS = "decimals", "zero decimals (3.0 for 3)"
+    ZEROS = "zeros", "leading zeros (007 for 7)"
+    SPACES = "spaces", "spaces around them"
+    CASE = "case", "upper and lower case"
+    SEVERAL = "several", "several of decimals, leading zeros, spaces and case"
+
 
 BATCH_STATUSES = ("done", "no_data", "refused", "failed")
 BATCHES = Table(
@@ -77,6 +89,19 @@ BATCHES = Table(
             "settings",
             "VARCHAR",
             "the settings that numbers depend on, as JSON",
+            nullable=True,
+        ),
+        Column(
+            "rows_joined",
+            "BIGINT",
+            "rows of the current scores whose item the item table holds; null where no attribute "
+            "comes from one",
+            nullable=True,
+        ),
+        Column(
+            "ids_differ_in",
+            "VARCHAR",
+            f"what keeps ids from joining, where that is plain: {', '.join(IdsDiffer)}",
             nullable=True,
         ),
     ),

@@ -43,13 +43,17 @@ ASSESSMENTS = Table(
 )
 GATES = Table(
     "gates",
-    "Whether a batch is enough like those before it to be judged, gate by gate.",
+    "Whether a batch is whole, and enough like those before it, to be judged, gate by gate.",
     (
         BATCH,
-        Column("gate", "VARCHAR", "volume, list_length, group_mix, unknown_share or labels"),
+        Column(
+            "gate", "VARCHAR", "joined, volume, list_length, group_mix, unknown_share or labels"
+        ),
         Column("attribute", "VARCHAR", "attribute; null for gates about rows", nullable=True),
         Column("value", "DOUBLE", "what the batch has"),
-        Column("usual", "DOUBLE", "the median of the batches before it"),
+        Column(
+            "usual", "DOUBLE", "the median of the batches before it; 1 for joined, which needs none"
+        ),
         Column("distance", "DOUBLE", "how far the two are apart, as the gate measures it"),
         Column("allowed", "DOUBLE", "distance up to which the gate is passed"),
         Column("passed", "BOOLEAN", "whether it is"),

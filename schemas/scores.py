@@ -36,7 +36,7 @@ LABEL = "metric || coalesce('.' || aggregation, '')"
 """The score that a row is about as printed, in SQL."""
 STATUSES = ("ok", "breach", "composition", "insufficient", "undefined", "not_judged", "gated")
 """Verdicts: within the threshold; beyond it; beyond it as lists in random order would be; too
-little to tell; no value; no threshold; and not judged because the batch is unlike those before."""
+little to tell; no value; no threshold; and not judged because a data gate is closed."""
 
 _RUN = (
     Column("run_id", "VARCHAR", "run that computed the row"),

@@ -69,7 +69,9 @@ MEANINGS = {
     "evidence.min_appearances": "least rows of each group that is compared",
     "evidence.min_relevant": "least relevant rows of each such group, where the metric needs them",
     "gate.window": "batches before that a batch is held against, by their median",
-    "gate.least": "fewest such batches; with less no gate is tested",
+    "gate.least": "fewest such batches; with less only `gate.joined` is tested",
+    "gate.joined": "share of the rows whose item the item table must hold, where attributes come "
+    "from it; needs no batches before",
     "gate.volume": "share of the usual rows, and lists, that may be missing; as many times more "
     "may be too many",
     "gate.list_length": "change of the mean list length, as a share of the usual one",

@@ -3,22 +3,25 @@
 Not here: the lines (``terminal``), and what is computed (``runs``).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.common import ended_by_sigterm, explained
-from pipeline.errors import AuditError
+from pipeline.cli.common import ended_by_sigterm, explained, safe
+from pipeline.errors import AuditError, GateFailed
 
 if TYPE_CHECKING:
     from pipeline.runs.outcome import Outcome
 
 
+_REASONS = 10  # lines why a run fails: what follows it stays on the same screen
+
+
 class Events:
-    """What has happened so far: outcomes of batches, and in the end an exit code.
+    """What has happened so far: outcomes of batches, and in the end an exit code and its reasons.
 
     ``log``: each is told as a line on stderr, and no text for people is.  ``settings`` are set as
     soon as they are known.
@@ -30,6 +33,7 @@ class Events:
         self.settings: Any = None
         self.outcomes: list[Outcome] = []
         self.exit_code = 0
+        self.failed_on: tuple[str, ...] = ()
         self._tell: Callable[[str], None] | None = None
 
     def note(self, text: str) -> None:
@@ -57,9 +61,18 @@ class Events:
 
             click.echo(batch_log_line(outcome), err=True)
 
-    def ended(self, exit_code: int) -> None:
-        """All batches are done with."""
+    def ended(self, exit_code: int, failed_on: Sequence[str] = ()) -> None:
+        """All batches are done with; ``failed_on`` is what --fail-on found, where it decides."""
         self.exit_code = exit_code
+        if exit_code == GateFailed.exit_code:
+            self.failed_on = tuple(failed_on)
+        for text in self.failed_on if self.log else self.failed_on[:_REASONS]:
+            if self.log:
+                self._line("failed", {"exit_code": exit_code, "message": text})
+            else:
+                click.echo(f"evenrank: exit code {exit_code}: {safe(text)}", err=True)
+        if not self.log and len(self.failed_on) > _REASONS:
+            click.echo(f"  and {len(self.failed_on) - _REASONS:,} more", err=True)
         if self.log:
             counts: dict[str, int] = {}
             for outcome in self.outcomes:
@@ -104,6 +117,10 @@ def _with_summary(events_of_run: Events, summary: Path) -> Iterator[Events]:
         raise
     finally:
         document = summary_of(
-            events_of_run.settings, events_of_run.outcomes, exit_code=code, error=error
+            events_of_run.settings,
+            events_of_run.outcomes,
+            exit_code=code,
+            error=error,
+            failed_on=events_of_run.failed_on,
         )
         write_summary(summary, document)

@@ -5,7 +5,7 @@ Not here: the order of a run (``pipeline.runs``), and its texts (``pipeline.term
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,8 @@ def _work(notify: bool, notify_help: str) -> Callable[[Callable[..., None]], Cal
             "--fail-on",
             type=click.Choice(["breach", "shift", "missing", "gate"]),
             multiple=True,
-            help="Exit 5 on breaches, shifts, missing groups, failed gates; may be repeated.",
+            help="Exit 5 on breaches (or nothing to judge), shifts, missing groups, failed gates; "
+            "may be repeated.",
         ),
         click.option(
             "--require-data", is_flag=True, help="Exit 1 where a batch has no data, to try again."
@@ -57,22 +58,39 @@ def _work(notify: bool, notify_help: str) -> Callable[[Callable[..., None]], Cal
     return declare
 
 
-def _noticed(settings: Any, batches: list[str]) -> dict[str, int]:
-    """How many findings of each kind that --fail-on knows there are in ``batches``."""
+def _noticed(settings: Any, batches: list[str]) -> dict[str, list[str]]:
+    """What of each kind that --fail-on knows was found in ``batches``, in words.
+
+    Where nothing could be judged, nobody can say that there is no breach.
+    """
+    from pipeline.formatting.numbers import counted
     from pipeline.history.queries import verdicts
-    from pipeline.monitoring.alerts import alerts, gated_batches
+    from pipeline.monitoring.alerts import alerts
+    from pipeline.monitoring.unjudged import unjudged
+
+    def counted_if_any(number: int, what: str) -> list[str]:
+        return [counted(number, what)] if number else []
 
     seen = alerts(settings, batches=batches)
-    return {
-        "breach": verdicts(settings, batches).get("breach", 0),
-        **{kind: sum(row["kind"] == kind for row in seen) for kind in ("shift", "missing")},
-        "gate": len(gated_batches(settings, batches)),
+    found = {
+        "breach": counted_if_any(verdicts(settings, batches).get("breach", 0), "breach"),
+        "shift": counted_if_any(sum(row["kind"] == "shift" for row in seen), "shift"),
+        "missing": counted_if_any(sum(row["kind"] == "missing" for row in seen), "missing group"),
     }
+    not_judged = unjudged(settings, batches)
+    found["gate"] = [f"{each.batch}: {each.text}" for each in not_judged if each.gated]
+    found["breach"] += [f"{each.batch}: {each.text}" for each in not_judged]
+    return found
+
+
+def _failed_on(noticed: Mapping[str, list[str]], fail_on: tuple[str, ...]) -> list[str]:
+    """Why a run fails, each reason once."""
+    return list(dict.fromkeys(text for kind in fail_on for text in noticed[kind]))
 
 
 def gravest(
     outcomes: Iterable[Any],
-    count_by_kind: dict[str, int],
+    noticed: Mapping[str, object],
     *,
     fail_on: tuple[str, ...],
     require_data: bool,
@@ -84,7 +102,7 @@ def gravest(
     for error in (AuditError, StoreBusy, SettingsError, DataRefused):
         if error.exit_code in codes:
             return error.exit_code
-    if any(count_by_kind[kind] for kind in fail_on):
+    if any(noticed[kind] for kind in fail_on):
         return GateFailed.exit_code
     # Batches without logs are gaps that the history shows; they do not fail the others.
     return NoData.exit_code if NoData.exit_code in codes and 0 not in codes else 0
@@ -192,9 +210,12 @@ def _one(
                 out.print(line)
         print_watched(out, settings, last_month(settings, batch))
         print_alerts(out, alerts(settings, batches=[batch]), "Alerts seen in the batch")
-    events_of_run.ended(gravest([outcome], _noticed(settings, [batch]), **ends))
+    noticed = _noticed(settings, [batch])
+    failed_on = _failed_on(noticed, ends["fail_on"])
+    events_of_run.ended(gravest([outcome], noticed, **ends), failed_on)
     if as_json:
-        click.echo(json.dumps({**_outcome(outcome), "breaches": len(breached)}))
+        document = {**_outcome(outcome), "breaches": len(breached)}
+        click.echo(json.dumps({**document, "failed_on": list(events_of_run.failed_on)}))
 
 
 def _many(
@@ -209,6 +230,7 @@ def _many(
     """Audit many batches: a line for each, and at the end what stands out."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+    from pipeline.history.queries import verdicts
     from pipeline.runs.batches import backfill as run_backfill
     from pipeline.terminal.closing import closing
     from pipeline.terminal.printing import batch_line, console, details, later_lines
@@ -236,10 +258,16 @@ def _many(
             out.print(line)
         closing(settings, events_of_run.outcomes)
     noticed = _noticed(settings, list(batches))
-    events_of_run.ended(gravest(events_of_run.outcomes, noticed, **ends))
+    failed_on = _failed_on(noticed, ends["fail_on"])
+    events_of_run.ended(gravest(events_of_run.outcomes, noticed, **ends), failed_on)
     if as_json:
-        document = {"batches": [_outcome(each) for each in events_of_run.outcomes], "later": later}
-        click.echo(json.dumps({**document, "breaches": noticed["breach"]}))
+        document = {
+            "batches": [_outcome(each) for each in events_of_run.outcomes],
+            "later": later,
+            "breaches": verdicts(settings, batches).get("breach", 0),
+            "failed_on": list(events_of_run.failed_on),
+        }
+        click.echo(json.dumps(document))
 
 
 @click.command()

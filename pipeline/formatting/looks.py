@@ -85,7 +85,7 @@ VERDICTS = (
         colour=PURPLE,
         style="yellow",
         shape="diamond",
-        text="not judged: the batch is unlike those before it",
+        text="not judged: a data gate is closed",
     ),
     Look(
         name="undefined",

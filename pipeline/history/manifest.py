@@ -45,11 +45,15 @@ class BatchRecord:
     peak_memory: int | None
     result_hash: str | None
     settings: str | None
+    rows_joined: int | None
+    ids_differ_in: str | None
     breaches: int
     gated: bool
 
 
 Manifest = dict[str, BatchRecord]
+OF_SCORES = ("rows_joined", "ids_differ_in")
+"""What a row says of the current scores, also where the last attempt gave none."""
 
 
 def newest_batch(settings: Settings) -> str | None:

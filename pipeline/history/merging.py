@@ -12,7 +12,7 @@ import duckdb
 from pipeline.errors import AuditError
 from pipeline.history.commits import discard, file_of, sealed, told
 from pipeline.history.ledger import WITHOUT_ROWS
-from pipeline.history.manifest import current_row, same_result, write_manifest
+from pipeline.history.manifest import OF_SCORES, current_row, same_result, write_manifest
 from pipeline.history.new_groups import remarks_on_new_groups
 from pipeline.history.opening import BEGINS_AS, HISTORY_DATABASE, open_history
 from pipeline.settings.audit import Settings
@@ -45,7 +45,8 @@ def record(settings: Settings, row: dict[str, Any]) -> int:
         before = current_row(connection, row["batch"])
         revision = before["revision"] if before else 0
         if not (revision and row["status"] == "no_data" and not row["input_hash"]):
-            row = {**row, "revision": revision}
+            kept = {name: before[name] for name in OF_SCORES} if before else {}
+            row = {**row, **kept, "revision": revision}
             with sealed(connection, store_of(settings), "note", told(row)):
                 write_manifest(connection, row)
     return int(revision)

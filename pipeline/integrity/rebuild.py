@@ -16,7 +16,7 @@ from pipeline.errors import AuditError, NoData, StoreBusy
 from pipeline.history.commits import file_of, read_head, sealed, told, write_head
 from pipeline.history.ledger import DROPPED, KEPT, Ledger, Line, Record
 from pipeline.history.ledger_state import Told, told_by
-from pipeline.history.manifest import write_manifest
+from pipeline.history.manifest import OF_SCORES, write_manifest
 from pipeline.history.merging import put
 from pipeline.history.opening import HISTORY_DATABASE, create_missing
 from pipeline.history.result_digests import digest_of, held, revisions_of, rows_of
@@ -219,7 +219,8 @@ class _Work:
                     problems.append(f"{batch}: {'; '.join(why)}")
                     continue
             if attempt["status"] != "done":
-                row = self._attempt(attempt)
+                kept = {name: row[name] for name in OF_SCORES} if row else {}
+                row = {**self._attempt(attempt), **kept}
                 with transaction(self.connection):
                     write_manifest(self.connection, row)
             if row:

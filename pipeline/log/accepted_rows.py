@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from metrics import UNKNOWN
 from pipeline.log.counted_as import count_rows, group_meant
+from pipeline.log.joined_items import count_joined
 from pipeline.log.reading import Reading, key_of, value_of
 from pipeline.log.rejected_rows import accepted
 from pipeline.log.screening import clean, described
@@ -123,8 +124,8 @@ def _number_items(reading: Reading, part: Part, supplied: Sequence[str]) -> None
     log = f"{reading.database}.{LOG_ITEMS.name}"
     kept = stored_id(reading.settings, ITEM_ID.name, "CAST(key AS VARCHAR)")
     reading.run(
-        f"CREATE OR REPLACE TEMP TABLE item_keys AS SELECT key, {kept} AS item_id "
-        f"FROM (SELECT DISTINCT {_ITEM} AS key FROM {part.rows})"
+        f"CREATE OR REPLACE TEMP TABLE item_keys AS SELECT key, item_rows, {kept} AS item_id "
+        f"FROM (SELECT {_ITEM} AS key, count(*) AS item_rows FROM {part.rows} GROUP BY ALL)"
     )
     _refuse_control(reading, part)
     reading.run(
@@ -137,10 +138,15 @@ def _number_items(reading: Reading, part: Part, supplied: Sequence[str]) -> None
     )
     # The item table has its ids as they were delivered.
     join = "LEFT JOIN item_table AS known ON known.item_id = CAST(key AS VARCHAR)"
+    joined = ", item_rows, known.item_id IS NOT NULL AS joined"
+    if not supplied:
+        join = joined = ""
     reading.run(
-        f"CREATE OR REPLACE TEMP TABLE item_numbers AS SELECT key, item{values} FROM item_keys "
-        f"JOIN {log} AS log USING (item_id) {join if supplied else ''}"
+        f"CREATE OR REPLACE TEMP TABLE item_numbers AS SELECT key, item{joined}{values} "
+        f"FROM item_keys JOIN {log} AS log USING (item_id) {join}"
     )
+    if supplied:
+        count_joined(reading)
 
 
 def _refuse_control(reading: Reading, part: Part) -> None:

@@ -22,6 +22,7 @@ from pipeline.log.column_mapping import Layout, layout, log_layouts, misspelt, n
 from pipeline.log.counted_as import notes_on_counted, open_counted_as
 from pipeline.log.delivered_rows import blamed, open_delivered
 from pipeline.log.item_table import read_items
+from pipeline.log.joined_items import joined_rows, notes_on_joined, open_joined
 from pipeline.log.reading import Reading
 from pipeline.log.rejected_rows import RuleCount, accepted, judge, rule_counts, rule_lines
 from pipeline.log.screening import (
@@ -45,6 +46,7 @@ from pipeline.settings.labels import JOIN
 from pipeline.store.tables import create, transaction
 from schemas.columns import internal, literal
 from schemas.counts import GROUP_SIZES
+from schemas.history import IdsDiffer
 from schemas.rules import LOGGED, RANK
 from schemas.stored_log import LOG_ROWS, stored_log, views
 from schemas.tables import REJECTED_ROWS, RULE_COUNTS
@@ -57,7 +59,9 @@ class Ingested:
     """What became of a batch's rows.
 
     ``graded_rows`` have a relevance other than 0 and 1; ``unknown_rows`` counts, per attribute,
-    accepted rows without a group; ``notes`` are remarks on what was delivered.
+    accepted rows without a group; ``notes`` are remarks on what was delivered.  ``rows_joined``
+    counts accepted rows whose item the item table holds, None where no attribute comes from one,
+    and ``ids_differ_in`` says why few do, where that is plain.
     """
 
     rows_read: int
@@ -68,6 +72,8 @@ class Ingested:
     unknown_rows: dict[str, int]
     rules: tuple[RuleCount, ...] = ()
     notes: tuple[str, ...] = ()
+    rows_joined: int | None = None
+    ids_differ_in: IdsDiffer | None = None
 
     @property
     def rows_rejected(self) -> int:
@@ -111,6 +117,7 @@ def ingest(
     if rows_read == 0:
         raise NoData("the files hold no rows")
     open_counted_as(reading)
+    open_joined(reading)
     if items is not None and item_layout is not None:
         read_items(reading, items, item_layout)
     notes = _notes(sources, layouts, logged)
@@ -124,6 +131,13 @@ def ingest(
         raise blamed(reading, sources, layouts, error) from None
     remarks = (*notes_on_counted(reading), *notes_on_alike(reading))
     ingested = replace(ingested, notes=(*ingested.notes, *remarks))
+    if items is not None and (joined := joined_rows(reading)):
+        ingested = replace(
+            ingested,
+            rows_joined=joined.joined,
+            ids_differ_in=joined.differ,
+            notes=(*ingested.notes, *notes_on_joined(reading, joined, items.shown)),
+        )
     changed = [f"{source.shown}: changed while it was read" for source in sources if source.changed]
     if changed:
         raise DataRefused(several("the files are not whole yet; run the batch again", changed))

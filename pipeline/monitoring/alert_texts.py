@@ -23,7 +23,7 @@ from pipeline.privacy.suppression import SLICES
 from pipeline.scores.verdicts import Basis, beyond, too_little
 from pipeline.settings.audit import Settings
 from pipeline.settings.sections import Threshold
-from pipeline.trends import Gated
+from pipeline.trends import ABSOLUTE, Gated
 from schemas.columns import Row, literal
 from schemas.judged import as_judged, group_names
 from schemas.monitoring import SERIES_KEY
@@ -32,6 +32,11 @@ _SLICES_NAMED = 3  # with their values: the first ones explain most, and more is
 _SHARING_NAMED = 8  # by name only
 _SCORES_NAMED = 5  # a line each: an alert fits on a screen
 _BATCHES_SHOWN = 30  # a month of nights
+_IF_FEW_JOIN = (
+    "Rows that join nothing have no group. Write ids alike in the log and in the item table, or "
+    "deliver the item table that belongs to the log, and run the batch again.",
+    "If so few are meant to join, lower gate.joined in the settings.",
+)
 
 
 @dataclass(frozen=True)
@@ -348,5 +353,9 @@ def _gate_lines(subject: Subject, said: Said) -> list[str]:
     return [
         f"Gate {gate.gate}: {gate.text}.",
         "So no score of the batch is judged.",
-        "If batches are meant to be like this from now on, mark a release.",
+        *(
+            _IF_FEW_JOIN
+            if gate.gate in ABSOLUTE
+            else ["If batches are meant to be like this from now on, mark a release."]
+        ),
     ]

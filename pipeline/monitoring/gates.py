@@ -1,4 +1,4 @@
-"""Which batches are unlike those before them, so that their scores are not judged.
+"""Which batches are not whole, or unlike those before them, so that they are not judged.
 
 Not here: the tests (``trends.gates``).
 """
@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.settings.sections import Gate
-from pipeline.trends import GATES, Facts, Gated, tested
+from pipeline.trends import ABSOLUTE, GATES, Facts, Gated, tested
 from schemas.columns import Row
+from schemas.history import IdsDiffer
 
+TEXT_OF_DIFFERENCE = {each.value: each.text for each in IdsDiffer}
 CHANGE_WITH_RELEASE = ("list_length", "group_mix")
 """Gates on what a release may change on purpose; the others are about the data that came in."""
 
@@ -62,12 +64,22 @@ def gates_of(
             before = [facts[each] for each in of_use]
             gates = tested(facts[batch], before, limits) if batch in facts else ()
             of_kind = (gate for gate in gates if (gate.gate in CHANGE_WITH_RELEASE) == changes)
-            said += [(gate, len(before)) for gate in of_kind]
+            said += [(gate, 0 if gate.gate in ABSOLUTE else len(before)) for gate in of_kind]
         said.sort(key=lambda each: GATES.index(each[0].gate))
         if not all(gate.passed for gate, _ in said):
             out.add(batch)
         found[batch] = (tuple(gate for gate, _ in said), tuple(count for _, count in said))
     return found
+
+
+def join_gate(rows: int, joined: int | None, differ: str | None, limits: Gate) -> Gated | None:
+    """What the gate on the item table says of a batch by itself; None where it says nothing.
+
+    ``differ`` is what ids differ in, as the manifest has it.
+    """
+    facts = Facts(rows, 0, 0, 0, {}, {}, joined, TEXT_OF_DIFFERENCE.get(differ or ""))
+    said = [gate for gate in tested(facts, (), limits) if gate.gate in ABSOLUTE]
+    return said[0] if said else None
 
 
 def gate_rows(found: Mapping[str, tuple[tuple[Gated, ...], tuple[int, ...]]]) -> list[Row]:

@@ -14,6 +14,7 @@ import pyarrow
 from numpy.typing import NDArray
 
 from metrics import UNKNOWN, WHOLE
+from pipeline.monitoring.gates import TEXT_OF_DIFFERENCE
 from pipeline.monitoring.subjects import Part, Series
 from pipeline.settings.audit import Settings
 from pipeline.settings.choices import followed_scores
@@ -149,10 +150,15 @@ def read_facts(connection: duckdb.DuckDBPyConnection, batches: Sequence[str]) ->
         [WHOLE, list(batches)],
     ).fetchall():
         groups.setdefault(batch, {}).setdefault(attribute, {})[group] = rows
+    # A history that was not written to since an upgrade lacks what is new.
+    counted = "rows_joined" in connection.sql("FROM history.batches LIMIT 0").columns
+    joined = "rows_joined, ids_differ_in" if counted else "NULL, NULL"
     found = {}
-    for batch, rows, lists, relevance, click in connection.execute(
-        "SELECT batch, rows, lists, coalesce(relevance_known, 0), coalesce(click_known, 0) "
-        "FROM history.slice_counts WHERE slice = ? AND list_contains(?, batch)",
+    for batch, rows, lists, relevance, click, joined_rows, differ in connection.execute(
+        "SELECT batch, slice_counts.rows, slice_counts.lists, coalesce(relevance_known, 0), "
+        f"coalesce(click_known, 0), {joined} "
+        "FROM history.slice_counts LEFT JOIN history.batches USING (batch) "
+        "WHERE slice = ? AND list_contains(?, batch)",
         [WHOLE, list(batches)],
     ).fetchall():
         here = groups.get(batch, {})
@@ -169,6 +175,8 @@ def read_facts(connection: duckdb.DuckDBPyConnection, batches: Sequence[str]) ->
                 attribute: {name: n for name, n in counts.items() if name != UNKNOWN}
                 for attribute, counts in here.items()
             },
+            joined=joined_rows,
+            ids_differ=TEXT_OF_DIFFERENCE.get(differ),
         )
     return found
 

@@ -67,6 +67,7 @@ _OF_BATCHES = (
     "rows_rejected",
     "lists_rejected",
     "graded_rows",
+    "rows_joined",
 )
 _OF_LISTS = ("queries", "effective_queries", "lists", "lists_undefined")
 """What is not told of attributes of which something is left out: rule 5 of ``small_cells``."""

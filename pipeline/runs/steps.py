@@ -73,6 +73,8 @@ def attempt(
         "peak_memory": peak_memory(),
         "result_hash": None,
         "settings": settings.deciding,
+        "rows_joined": ingested.rows_joined if ingested and status == "done" else None,
+        "ids_differ_in": ingested.ids_differ_in if ingested and status == "done" else None,
     }
 
 

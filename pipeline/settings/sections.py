@@ -147,17 +147,19 @@ class Evidence(Part):
 
 
 class Gate(Part):
-    """What a batch must have in common with those before it, so that its scores can be judged.
+    """What a batch must have, by itself or in common with those before it, to be judged.
 
-    Each limit is a distance from the median of the last ``window`` judged batches; null turns it
-    off.  No gate is tested while there are fewer than ``least`` of them.  docs/trends.md has the
-    reasons for the defaults.
+    ``joined`` is a share of the batch's own rows.  Each other limit is a distance from the median
+    of the last ``window`` judged batches, and is not tested while there are fewer than ``least`` of
+    them.  Null turns a gate off.  docs/trends.md has the reasons for the defaults.
     """
 
     # Four of each weekday, over which a median does not notice a bad one.
     window: int = Field(default=28, ge=1, le=1000)
     # A week: with less, a weekend looks like a failure.
     least: int = Field(default=7, ge=1)
+    # With less, `unknown` is the largest group; ids that differ in how they are written join none.
+    joined: float | None = Field(default=0.5, gt=0, le=1)
     # Room for weekends and holidays, none for less than half a delivery.
     volume: float | None = Field(default=0.5, gt=0, lt=1)
     # 20 rows instead of 15 are another page, and exposure depends on the length of lists.

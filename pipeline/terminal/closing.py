@@ -73,7 +73,7 @@ def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = ""
         out.print(line)
     if gated := gated_batches(settings, keys):
         out.print(
-            f"[yellow]{counted(len(gated), 'batch')} not judged[/], as unlike those before: "
+            f"[yellow]{counted(len(gated), 'batch')} not judged[/], as a data gate is closed: "
             f"{', '.join(gated[:_GATED_NAMED])}{', ...' if len(gated) > _GATED_NAMED else ''}."
         )
     if waiting := alerts(settings):

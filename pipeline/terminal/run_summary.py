@@ -79,6 +79,7 @@ def summary_of(
     *,
     exit_code: int,
     error: str | None,
+    failed_on: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The summary of a run, JSON-ready: ``settings`` are None where they could not be read.
 
@@ -97,9 +98,20 @@ def summary_of(
         "summary_version": SUMMARY_VERSION,
         "exit_code": exit_code,
         "error": None if error is None else cut(error, 2 * _LONGEST),
+        "failed_on": _reasons(failed_on),
         "batches": [_batch(outcome, assessed.get(outcome.batch, {})) for outcome in outcomes],
         **_paths(store),
     }
+
+
+def _reasons(failed_on: Sequence[str]) -> list[str]:
+    """The first reasons, as many as fit beside what is said of a batch, and how many more."""
+    said = [cut(text, _LONGEST) for text in failed_on]
+    shown = list(said)
+    while len(shown) > 1 and len(json.dumps(shown, ensure_ascii=False).encode()) > _MOST_BYTES // 3:
+        shown.pop()
+    more = len(said) - len(shown)
+    return [*shown, f"and {more:,} more"] if more else shown
 
 
 def _paths(store: Store | None) -> dict[str, str | None]:

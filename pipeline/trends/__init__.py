@@ -13,11 +13,12 @@ from pipeline.trends.change_points import ChangePoint, change_points
 from pipeline.trends.charts import CHARTS, Charts, charts, p_values
 from pipeline.trends.discoveries import Discoveries, adjusted, discover
 from pipeline.trends.follow import Followed, follow, follow_all
-from pipeline.trends.gates import GATES, Facts, Gated, tested
+from pipeline.trends.gates import ABSOLUTE, GATES, Facts, Gated, tested
 from pipeline.trends.residuals import CAP, Expectation, Residuals, standardised
 from pipeline.trends.run_lengths import cusum_tail
 
 __all__ = [
+    "ABSOLUTE",
     "CAP",
     "CHARTS",
     "GATES",

@@ -1,4 +1,4 @@
-"""The data gate: whether a batch is enough like those before it for its scores to be judged.
+"""The data gate: whether a batch is whole, and enough like those before it, to be judged.
 
 A score says something about a ranker only where the data are what they were: a day with half its
 rows, or without the labels of one group, moves fairness scores and nobody ranked differently.
@@ -14,7 +14,11 @@ from statistics import median
 from metrics import UNKNOWN
 from pipeline.settings.sections import Gate
 
-GATES = ("volume", "list_length", "group_mix", "unknown_share", "labels")
+GATES = ("joined", "volume", "list_length", "group_mix", "unknown_share", "labels")
+
+"""What is wrong most often explains what comes after it."""
+ABSOLUTE = ("joined",)
+"""Gates that compare a batch with no other."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,8 @@ class Facts:
 
     ``relevance_known`` and ``click_known`` are counts of rows; ``unknown`` is the share of rows
     without a group, in [0, 1], for each attribute; ``groups`` the rows of each group, for each
-    attribute.
+    attribute.  ``joined`` counts rows whose item the item table holds, None where nobody counted,
+    and ``ids_differ`` says in words why few do, where that is plain.
     """
 
     rows: int
@@ -32,6 +37,8 @@ class Facts:
     click_known: int
     unknown: Mapping[str, float]
     groups: Mapping[str, Mapping[str, int]]
+    joined: int | None = None
+    ids_differ: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,10 +63,12 @@ def tested(today: Facts, before: Sequence[Facts], limits: Gate) -> tuple[Gated, 
     """Every gate that can be tested, in the order of ``GATES`` and of attributes' names.
 
     Takes the facts of a batch and of those that may serve as its baseline, oldest first, of which
-    the last ``limits.window`` count; none is tested while there are fewer than ``limits.least``.
-    What is usual is their median.  A gate without a limit, and one whose usual value is unknown or
-    0, is not tested.
+    the last ``limits.window`` count; only ``ABSOLUTE`` ones are tested while there are fewer than
+    ``limits.least``.  What is usual is their median.  A gate without a limit, and one whose usual
+    value is unknown or 0, is not tested.
 
+    ``joined`` is the share of rows whose item the item table does not hold; what it is compared
+    with is that all of them do.
     ``volume`` compares rows and lists: the share that is missing, or that is too much of today's;
     with 0.5, between half and twice the usual.  ``list_length`` compares rows per list, as a share
     of the usual.  ``group_mix`` is the total variation distance from the usual shares of groups,
@@ -68,10 +77,12 @@ def tested(today: Facts, before: Sequence[Facts], limits: Gate) -> tuple[Gated, 
     the share of rows whose relevance, or click, is known.  Of rows and lists, and of relevance and
     click, the one that is further off speaks for its gate.
     """
+    tested_gates: list[Gated] = []
+    if limits.joined is not None:
+        tested_gates += _joined(today, limits.joined)
     baseline = before[-limits.window :]
     if len(baseline) < limits.least:
-        return ()
-    tested_gates: list[Gated] = []
+        return tuple(tested_gates)
     if limits.volume is not None:
         tested_gates += _furthest(_volumes(today, baseline, limits.volume))
     if limits.list_length is not None:
@@ -101,6 +112,18 @@ def _furthest(found: Iterator[Gated]) -> list[Gated]:
     """The one that is furthest off, the first of equals; none of none."""
     every = list(found)
     return [max(every, key=lambda gated: gated.distance)] if every else []
+
+
+def _joined(today: Facts, least: float) -> Iterator[Gated]:
+    if today.rows and today.joined is not None:
+        share, apart = today.joined / today.rows, today.rows - today.joined
+        text = (
+            f"{apart:,} of {today.rows:,} rows name an item that the item table does not hold: "
+            f"{share:.1%} join, the limit is {least:.0%}"
+        )
+        if share < least and today.ids_differ:
+            text += f"; ids differ in {today.ids_differ}"
+        yield _gated("joined", None, share, 1.0, 1.0 - share, 1.0 - least, text)
 
 
 def _volumes(today: Facts, baseline: Sequence[Facts], limit: float) -> Iterator[Gated]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -334,6 +335,74 @@ def test_graded_relevance_is_told_and_not_a_pass(
     assert not undefined.passed
     assert "relevance_not_binary" in (undefined.description or "")
     assert not any("ERBR" in name for name in metadata(result)["ERBR", DAY])
+
+
+def _without_groups(folder: Path, share: float, written: str = "{}.0") -> None:
+    """An item table of which so many items of the log's are, and logs that do not say groups."""
+    path = folder / "logs" / DAY / "log.parquet"
+    log = pyarrow.parquet.read_table(path)
+    ids = log["item_id"].to_pylist()
+    said = [each if at < share * len(ids) else written.format(each) for at, each in enumerate(ids)]
+    pyarrow.parquet.write_table(
+        pyarrow.table({"item_id": said, "group": log["group"]}), folder / "items.parquet"
+    )
+    pyarrow.parquet.write_table(log.drop_columns(["group"]), path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("share", "passes"), [(0.0, False), (0.4, False), (0.7, True)])
+def test_no_check_passes_where_few_rows_join(
+    audit: Callable[..., Path],
+    instance: dg.DagsterInstance,
+    tmp_path: Path,
+    share: float,
+    passes: bool,
+) -> None:
+    write_log(tmp_path, DAY)
+    _without_groups(tmp_path, share)
+    limits = {"EXP.MinMaxRatio": {"min": 0.0001}}
+    file = audit(items="items.parquet", thresholds=limits)
+    result = run(file, instance, DAY)
+    assert result.success
+    found = verdicts(result)
+    checks = ("items_join", "EXP_MinMaxRatio", "alerts")
+    assert {found[name, DAY].passed for name in checks} == {passes}
+    if not passes:
+        join, fair = (str(found[name, DAY].description) for name in checks[:2])
+        assert "name an item that the item table does not hold" in join
+        assert fair.startswith("Not judged: the data gate joined is closed: ")
+        assert "3.0 for 3" in join
+        assert found["items_join", DAY].metadata["rows_joined"].value == ceil(24 * share)
+    # A metric by itself is no more than that either.
+    alone = verdicts(run(file, instance, DAY, only=["EXP"]))
+    assert alone["EXP_MinMaxRatio", DAY].passed == passes
+
+
+@pytest.mark.slow
+def test_a_check_that_was_done_before_the_gate_is_told_again(
+    audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    """Gates that compare batches are tested after the merge; what the check says last counts."""
+    file = audit(thresholds={"EXP.MinMaxRatio": {"min": 0.0001}}, gate={"least": 1, "window": 1})
+    write_log(tmp_path, DAY)
+    assert verdicts(run(file, instance, DAY))["EXP_MinMaxRatio", DAY].passed
+    write_log(tmp_path, NEXT)
+    log = tmp_path / "logs" / NEXT / "log.parquet"
+    pyarrow.parquet.write_table(pyarrow.parquet.read_table(log).slice(0, 8), log)
+    found = verdicts(run(file, instance, NEXT))
+    assert not found["EXP_MinMaxRatio", NEXT].passed
+    said = str(found["EXP_MinMaxRatio", NEXT].description)
+    assert said.startswith("Not judged: the data gate volume is closed: ")
+    assert "By itself: 3 of 3 are at least" in said
+    key = dg.AssetCheckKey(dg.AssetKey("EXP"), "EXP_MinMaxRatio")
+    (record, *_) = instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
+    assert record.status.value == "FAILED"
+    # Alone, it knows what the history knows.
+    job = definitions(file).resolve_implicit_global_asset_job_def()
+    again = job.get_subset(asset_check_selection={key}).execute_in_process(
+        instance=instance, partition_key=NEXT
+    )
+    assert not verdicts(again)["EXP_MinMaxRatio", NEXT].passed
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from histories import score
 
+from assets.alert_checks import finding
 from assets.score_checks import verdict
 from metrics import parse_score
 from pipeline.settings.sections import Threshold
@@ -53,3 +54,27 @@ def test_how_sure_an_ok_is_stands_beside_it() -> None:
         "Not assured: 0.790 to 0.860; a value below 0.760 would have been noticed in 4 of 5 such "
         "batches; about 12,000 lists would settle it."
     )
+
+
+def test_an_attribute_without_groups_is_never_fine() -> None:
+    found = verdict(SCORE, LIMIT, "d", [row(0.9)], {"gender", "size"})
+    assert not found.passed
+    assert found.description.startswith("gender has no group but unknown. 1 of 1 are at least 0.8")
+
+
+def test_a_gate_whose_alert_may_not_be_told_fails_the_check_all_the_same() -> None:
+    assert finding("d", []).passed
+    closed = finding("d", [], gated=True)
+    assert (closed.passed, closed.description) == (False, "A data gate is closed.")
+
+
+def test_slices_alone_need_a_value_somewhere() -> None:
+    empty = row(None, slice="device", slice_value="phone")
+    other = row(0.9, slice="device", slice_value="watch")
+    assert not verdict(SCORE, LIMIT, "d", [empty]).passed
+    assert verdict(SCORE, LIMIT, "d", [empty, other]).passed
+    assert not verdict(SCORE, LIMIT, "d", [empty, other | {"attribute": "size"}]).passed
+    # Where the whole batch has a value, slices may lack one.
+    assert verdict(SCORE, LIMIT, "d", [row(0.9), empty]).passed
+    few = row(0.9, status="insufficient", slice="device", slice_value="watch")
+    assert verdict(SCORE, LIMIT, "d", [few]).passed

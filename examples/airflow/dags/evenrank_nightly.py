@@ -73,7 +73,9 @@ def _said(summary: dict[str, Any]) -> str:
         for score in batch["worst"]
     ]
     told = [f"{batch['batch']}: {batch['message']}" for batch in batches if batch["message"]]
-    return "\n".join([text for text in (summary.get("error"), *told) if text] or worst)
+    # Why a gate failed: breaches, of which the worst are named, or that nothing was judged.
+    why = [*summary.get("failed_on", ()), *worst]
+    return "\n".join([text for text in (summary.get("error"), *told) if text] or why)
 
 
 @dag(

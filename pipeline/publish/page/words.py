@@ -21,7 +21,7 @@ def headline(newest: str | None, batch: Mapping[str, Any] | None) -> tuple[str, 
         whose = "its threshold" if breaches == 1 else "their thresholds"
         return f"{newest}: {_scores(breaches)} beyond {whose}", "breach"
     if gated:
-        return f"{newest}: not judged, as it is unlike the batches before it", "gated"
+        return f"{newest}: not judged, as a data gate is closed", "gated"
     if mixed:
         also = f"; {_scores(doubtful)} cannot be judged with confidence" if doubtful else ""
         verb, whose = ("is", "its threshold") if mixed == 1 else ("are", "their thresholds")

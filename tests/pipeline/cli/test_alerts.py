@@ -154,7 +154,7 @@ def test_gates_and_shifts_may_fail_a_run(settings: Settings) -> None:
             evenrank("run", "--batch", NIGHTS[14], "--fail-on", kind, code=code)
     put(settings, NIGHTS[14], [score(0.5)], rows=100)
     assess(settings)
-    for kind, code in (("breach", 4), ("shift", 4), ("gate", 5)):
+    for kind, code in (("breach", 5), ("shift", 4), ("gate", 5)):
         evenrank("run", "--batch", NIGHTS[14], "--fail-on", kind, code=code)
     given = ["--fail-on", "breach", "--fail-on", "gate"]
     evenrank("run", "--batch", NIGHTS[14], *given, code=5)

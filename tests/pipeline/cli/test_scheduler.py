@@ -230,6 +230,7 @@ def test_the_summary_of_a_batch(own: Path) -> None:
         "summary_version": 1,
         "exit_code": 5,
         "error": None,
+        "failed_on": [f"{len(found)} breach" + ("es" if len(found) > 1 else "")],
         **{name: str(getattr(store, name)) for name in ("history", "dashboard", "report")},
     }
     # Whole batches first, then what is furthest below its limit.

@@ -8,7 +8,7 @@ import pytest
 from pipeline import trends
 from pipeline.monitoring.gates import Releases, gate_rows, gates_of, reason_of
 from pipeline.settings.sections import Gate
-from pipeline.trends import GATES, Facts, Gated
+from pipeline.trends import ABSOLUTE, GATES, Facts, Gated
 
 USUAL = Facts(
     rows=20_000,
@@ -17,7 +17,9 @@ USUAL = Facts(
     click_known=20_000,
     unknown={"gender": 0.02},
     groups={"gender": {"F": 6_000, "M": 12_000, "unknown": 400}},
+    joined=20_000,
 )
+RELATIVE = tuple(gate for gate in GATES if gate not in ABSOLUTE)
 LIMITS = Gate()
 
 
@@ -35,6 +37,9 @@ def test_a_batch_like_the_others_passes_every_gate() -> None:
 
 
 CASES: list[tuple[str, dict[str, Any], float, bool]] = [
+    ("joined", {"joined": 10_000}, 0.5, True),
+    ("joined", {"joined": 9_999}, 1 - 9_999 / 20_000, False),
+    ("joined", {"joined": 0}, 1.0, False),
     ("volume", {"rows": 10_000, "lists": 1_000}, 0.5, True),
     ("volume", {"rows": 9_999, "lists": 1_000}, 1 - 9_999 / 20_000, False),
     ("volume", {"rows": 40_001, "lists": 1_000}, 1 - 20_000 / 40_001, False),
@@ -83,7 +88,8 @@ def test_what_is_usual_is_the_median_of_the_window() -> None:
         if gated.gate == "volume"
     )
     assert found.usual in (11, 1000)
-    assert trends.tested(replace(USUAL, rows=11), before[-5:], Gate(window=5, least=5))[0] == found
+    again = trends.tested(replace(USUAL, rows=11), before[-5:], Gate(window=5, least=5))
+    assert found in again
 
 
 def test_usual_shares_of_groups_add_up_again() -> None:
@@ -95,7 +101,52 @@ def test_usual_shares_of_groups_add_up_again() -> None:
 
 
 def test_few_batches_before_are_no_baseline() -> None:
-    assert trends.tested(USUAL, [USUAL] * (LIMITS.least - 1), LIMITS) == ()
+    found = trends.tested(USUAL, [USUAL] * (LIMITS.least - 1), LIMITS)
+    assert tuple(gated.gate for gated in found) == ABSOLUTE
+
+
+def test_few_rows_that_join_close_the_gate_of_the_first_batch_of_all() -> None:
+    half = replace(USUAL, joined=9_800)
+    facts = {"n00": half, "n01": replace(half, joined=10_200)}
+    found = gates_of(NIGHTS[:2], 0, facts, set(), NO_RELEASE, LIMITS)
+    assert {name: reason_of(said) for name, (said, _) in found.items()} == {
+        "n00": "gate_joined",
+        "n01": None,
+    }
+    ((gate,), baselines) = found["n00"]
+    assert baselines == (0,)
+    assert gate.text == (
+        "10,200 of 20,000 rows name an item that the item table does not hold: 49.0% join, "
+        "the limit is 50%"
+    )
+
+
+def test_why_few_rows_join_is_told_of_few_only() -> None:
+    few = replace(USUAL, joined=0, ids_differ="leading zeros")
+    assert gates(few)["joined"].text.endswith("; ids differ in leading zeros")
+    assert "zeros" not in gates(replace(few, joined=15_000))["joined"].text
+
+
+def test_a_limit_of_1_wants_every_row_and_others_hold_to_the_row() -> None:
+    for limit, joined, passed in (
+        (1.0, 20_000, True),
+        (1.0, 19_999, False),
+        (0.9, 18_000, True),
+        (0.9, 17_999, False),
+        (0.7, 14_000, True),
+    ):
+        today = replace(USUAL, joined=joined)
+        assert gates(today, limits=Gate(joined=limit))["joined"].passed == passed
+
+
+def test_what_joins_first_is_what_a_batch_is_gated_for() -> None:
+    dead = replace(USUAL, joined=0, unknown={"gender": 1.0}, groups={"gender": {"unknown": 20_000}})
+    found = gates(dead)
+    assert [gate for gate, gated in found.items() if not gated.passed] == [
+        "joined",
+        "unknown_share",
+    ]
+    assert reason_of(list(found.values())) == "gate_joined"
 
 
 @pytest.mark.parametrize("gate", GATES)
@@ -105,7 +156,7 @@ def test_a_gate_without_a_limit_is_not_tested(gate: str) -> None:
 
 
 def test_a_column_that_was_never_there_is_no_failure() -> None:
-    bare = replace(USUAL, relevance_known=0, click_known=0, unknown={}, groups={})
+    bare = replace(USUAL, relevance_known=0, click_known=0, unknown={}, groups={}, joined=None)
     found = gates(bare, before=bare)
     assert set(found) == {"volume", "list_length"}
     # Nor is one that is new.
@@ -135,12 +186,17 @@ def counts(
     facts: dict[str, Facts], *, start: int = 0, failed: tuple[str, ...] = (),
     releases: Releases = NO_RELEASE, limits: Gate = SHORT,
 ) -> dict[str, dict[str, int]]:  # fmt: skip
-    """Of each batch and gate, how many batches were its baseline."""
+    """Of each batch and gate that is not absolute, how many batches were its baseline."""
     found = gates_of(NIGHTS, start, facts, set(failed), releases, limits)
     assert list(found) == list(NIGHTS[start:])
-    return {
+    every = {
         name: {gate.gate: count for gate, count in zip(said, baselines, strict=True)}
         for name, (said, baselines) in found.items()
+    }
+    assert all(each.get(gate, 0) == 0 for each in every.values() for gate in ABSOLUTE)
+    return {
+        name: {gate: count for gate, count in each.items() if gate in RELATIVE}
+        for name, each in every.items()
     }
 
 
@@ -148,7 +204,7 @@ def test_the_last_batches_of_the_window_are_compared() -> None:
     found = counts(EACH)
     assert found["n00"] == {}
     assert [set(found[name].values()) for name in NIGHTS[1:6]] == [{1}, {2}, {3}, {3}, {3}]
-    assert counts(EACH, start=18) == {name: dict.fromkeys(GATES, 3) for name in NIGHTS[18:]}
+    assert counts(EACH, start=18) == {name: dict.fromkeys(RELATIVE, 3) for name in NIGHTS[18:]}
 
 
 def test_what_a_gate_kept_out_is_replaced_by_older_ones_up_to_twice_the_window() -> None:
@@ -173,12 +229,12 @@ def test_a_batch_without_facts_has_no_gates_and_is_no_baseline() -> None:
 
 def test_a_release_starts_anew_for_what_it_may_change() -> None:
     logged = counts(EACH, start=12, releases=Releases(("n05", "n11")))["n12"]
-    assert logged == {**dict.fromkeys(GATES, 3), "list_length": 1, "group_mix": 1}
+    assert logged == {**dict.fromkeys(RELATIVE, 3), "list_length": 1, "group_mix": 1}
     marked = counts(EACH, start=12, releases=Releases(("n05", "n10", "n11"), ("n10",)))["n12"]
-    assert marked == {**dict.fromkeys(GATES, 2), "list_length": 1, "group_mix": 1}
-    assert list(marked) == list(GATES)
+    assert marked == {**dict.fromkeys(RELATIVE, 2), "list_length": 1, "group_mix": 1}
+    assert list(marked) == list(RELATIVE)
     # A release that is still to come changes nothing.
-    assert counts(EACH, start=12, releases=Releases(("n19",)))["n12"] == dict.fromkeys(GATES, 3)
+    assert counts(EACH, start=12, releases=Releases(("n19",)))["n12"] == dict.fromkeys(RELATIVE, 3)
 
 
 def test_a_batch_belongs_to_the_last_release_before_it() -> None:

@@ -410,7 +410,7 @@ def test_text_on_colours_can_be_read() -> None:
     [
         ({"breach": 1, "gated": 3}, "d: 1 score beyond its threshold", "breach"),
         ({"breach": 2, "ok": 9}, "d: 2 scores beyond their thresholds", "breach"),
-        ({"gated": 4}, "d: not judged, as it is unlike the batches before it", "gated"),
+        ({"gated": 4}, "d: not judged, as a data gate is closed", "gated"),
         (
             {"insufficient": 1, "ok": 5},
             "d: no breach, but 1 score cannot be judged with confidence",
