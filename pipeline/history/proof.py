@@ -23,6 +23,7 @@ from pipeline.settings.labels import JOIN
 from pipeline.store.files import file_digest
 from pipeline.store.paths import Store
 from pipeline.store.seen import is_seen, note, seen, stamp
+from pipeline.store.sessions import first_line
 from schemas.columns import Row, literal
 from schemas.history import BATCHES, HISTORY, SUPERSEDED
 from schemas.monitoring import (
@@ -75,7 +76,11 @@ def prove(
     if record.problems:
         raise _damaged(f"{store.ledger} was changed", record.problems, advice)
     recorded = told_by(record.up_to(head))
-    problems = history_problems(connection, recorded)
+    try:
+        problems = history_problems(connection, recorded)
+    except duckdb.Error as error:
+        # A block that is damaged, or a table that somebody gave other columns.
+        problems = [f"cannot be read: {first_line(error)}"]
     if problems:
         raise _damaged(f"{store.history} is not what {store.ledger.name} says", problems, advice)
     note_history(store, head, vouched=recorded.vouched)

@@ -120,6 +120,32 @@ def test_the_command_says_what_repairs_and_that_repairs(proven: Settings, store:
     assert evenrank("publish", "--config", config).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE fairness_history DROP COLUMN revision",
+        "ALTER TABLE alerts RENAME COLUMN text TO words",
+        "DROP TABLE trends",
+        "DROP TABLE alert_actions",
+    ],
+)
+def test_a_history_of_another_shape_is_refused(
+    proven: Settings, store: Store, statement: str
+) -> None:
+    quietly(store.history, statement)
+    with pytest.raises(StoreDamaged, match="is not what ledger"):
+        publish(proven)
+
+
+def test_rebuild_takes_no_edited_counts_where_a_file_is_gone(
+    proven: Settings, store: Store
+) -> None:
+    quietly(store.history, EDITS["a count"])
+    store.batch(DAYS[0]).unlink()
+    (left_out,) = rebuild(proven).left_out
+    assert left_out == f"{DAYS[0]}: has no file; has other counts than the ledger says"
+
+
 def test_an_edited_ledger_is_seen(proven: Settings, store: Store) -> None:
     times = store.ledger.stat()
     text = store.ledger.read_bytes()
