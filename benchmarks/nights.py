@@ -108,8 +108,12 @@ def measured(folder: Path, nights: Sequence[int], lists: int, rounds: int) -> It
         evenrank(folder, "run", "--batch", night(last))
         done = last
         lines = Ledger(store_of(settings).ledger).end()
-        click.echo(f"{last} nights, {lines.last['line'] if lines else 0} lines of the ledger")
-        yield [median(each) for each in zip(*taken, strict=True)]
+        seconds = [median(each) for each in zip(*taken, strict=True)]
+        said = ", ".join(f"{name} {cpu:.2f}" for name, cpu in zip(COMMANDS, seconds, strict=True))
+        click.echo(
+            f"{last} nights, {lines.last['line'] if lines else 0} lines of the ledger: {said}"
+        )
+        yield seconds
 
 
 @click.command(help=__doc__)
