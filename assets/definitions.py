@@ -15,10 +15,11 @@ from assets.location import settings_file
 from assets.log import log_asset
 from assets.partitions import batches_of
 from assets.resources import Audit, NothingPassed
-from assets.schedules import audit_job, nightly
+from assets.schedules import audit_job, nightly, weekly
 from assets.score_checks import score_checks
 from assets.scores import measures_by_asset, metric_assets
 from assets.sensors import record_failures
+from assets.verification import verify_job
 from pipeline.settings.load import load_settings
 
 
@@ -47,8 +48,8 @@ def _definitions(file: Path) -> dg.Definitions:
             history_assets(settings, batches, metrics),
         ],
         asset_checks=[*score_checks(settings, batches, metrics), alert_check(batches)],
-        jobs=[job],
-        schedules=[nightly(settings, job)],
+        jobs=[job, verify_job],
+        schedules=[nightly(settings, job), weekly(settings, verify_job)],
         sensors=[record_failures],
         resources={
             "audit": Audit(settings_file=str(file.absolute())),

@@ -1,4 +1,4 @@
-"""When batches run by themselves: every night, the day that has just ended.
+"""What runs by itself: every night the day that has just ended, every week a look at the store.
 
 Not here: days of the past, which somebody asks for.
 """
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 JOB = "audit"
 NIGHTLY = "nightly"
+WEEKLY = "weekly"
+_HOURS_LATER = 6
+"""After the night's run, and its further attempts."""
 
 
 def audit_job() -> "UnresolvedAssetJobDefinition":
@@ -41,4 +44,17 @@ def nightly(
         description="Audits the day that has just ended.",
         hour_of_day=settings.schedule.hour,
         minute_of_hour=settings.schedule.minute,
+    )
+
+
+def weekly(settings: Settings, job: dg.JobDefinition) -> dg.ScheduleDefinition:
+    """The whole store on Sundays, some hours after the night; off until it is switched on."""
+    schedule = settings.schedule
+    hour = (schedule.hour + _HOURS_LATER) % 24
+    return dg.ScheduleDefinition(
+        name=WEEKLY,
+        job=job,
+        cron_schedule=f"{schedule.minute} {hour} * * 0",
+        execution_timezone=schedule.timezone,
+        description="Reads the whole store, whatever was looked at before.",
     )

@@ -7,7 +7,7 @@ committed, and whether the history or the ledger has been put back, cut or lost.
 Not here: the lines of the ledger (``ledger``), and what is changed (``merging``).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,28 +15,21 @@ from typing import Any
 import duckdb
 
 from pipeline.errors import AuditError, StoreDamaged
-from pipeline.history.ledger import DROPPED, KEPT, End, Ledger, Line, mismatch
+from pipeline.history.holdings import all_holdings, holdings
+from pipeline.history.ledger import DROPPED, HOLDS, KEPT, VOUCH, WHOLE, End, Ledger, Line, mismatch
+from pipeline.history.ledger_state import TOLD
+from pipeline.history.proof import note_history
 from pipeline.history.result_digests import held
 from pipeline.store.checkpoints import checkpoint, is_begun, remove_database
 from pipeline.store.files import file_digest, make_durable, replace_file, sync_folder
 from pipeline.store.paths import Store
+from pipeline.store.seen import note
 from pipeline.store.tables import transaction
 from schemas.history import BATCHES, LEDGER_HEAD
 
 FORGET = "forget"
 """The event of an entry with which all of a ``batch`` goes, its files included."""
 _HEAD = f"history.{LEDGER_HEAD.name}"
-TOLD = (
-    "batch",
-    "status",
-    "revision",
-    "run_id",
-    "input_hash",
-    "config_hash",
-    "code_version",
-    "result_hash",
-)
-"""Columns of the manifest that the ledger repeats."""
 
 
 @contextmanager
@@ -46,20 +39,25 @@ def sealed(
     event: str,
     facts: Mapping[str, Any],
     check: Callable[[], None] = lambda: None,
+    *,
+    writes: Mapping[str, Iterable[str]] | None = None,
 ) -> Iterator[None]:
-    """A transaction on the history, announced in the ledger before and closed after.
+    """A transaction on the history, announced in the ledger before its commit and closed after.
 
     ``facts`` that name a ``staged`` file, by the run that made it, put it in the place of the
-    file of their ``batch``; to FORGET a batch removes its files.  ``check`` is called after the
-    commit and raises where what was committed is not there.
+    file of their ``batch``; to FORGET a batch removes its files.  ``writes`` are parts of the
+    history that the change writes, with the batches or alerts concerned (``holdings.PARTS``): their
+    digests are announced too.  ``check`` is called after the commit and raises where what was
+    committed is not there.
     """
     head = read_head(connection)
     ledger = Ledger(store.ledger)
     if "staged" in facts and (staged := store.staged(facts["batch"], facts["staged"])).exists():
         make_durable(staged)
-    entry = ledger.announce(event, head[1] if head else None, facts)
     with transaction(connection):
         yield
+        digests = all_holdings(connection) if event in WHOLE else holdings(connection, writes or {})
+        entry = ledger.announce(event, head[1] if head else None, {**facts, HOLDS: digests})
         write_head(connection, entry)
     if read_head(connection) != (entry["line"], entry["hash"]):
         raise AuditError(
@@ -68,6 +66,9 @@ def sealed(
         )
     check()
     _finish(connection, store, entry)
+    if "staged" in entry:
+        note(store, store.batch(entry["batch"]), sha256=entry["sha256"])
+    note_history(store, entry["hash"], vouched=True)
 
 
 def _finish(connection: duckdb.DuckDBPyConnection, store: Store, entry: Line) -> None:
@@ -134,7 +135,26 @@ def has_history(store: Store) -> bool:
     # A history that a ledger was about to begin with may have held something too.
     if end is not None and (None not in end.heads or end.entry.get("batches")):
         raise mismatch(Ledger(store.ledger), None)
+    if end is None:
+        check_nothing_lost(store)
     return False
+
+
+def check_nothing_lost(store: Store) -> None:
+    """StoreDamaged where there are files of batches, though no history and no ledger.
+
+    A file gets the name of its batch after the ledger said so, durably: a first run that was killed
+    leaves none.
+    """
+    files = sorted(path.name for path in (store.root / "batches").glob("*.duckdb"))
+    if files:
+        shown = ", ".join(files[:5]) + (f" and {len(files) - 5:,} more" if len(files) > 5 else "")
+        raise StoreDamaged(
+            f"{store.root}: history.duckdb and ledger.jsonl are lost: batches/ has {shown}. "
+            "Nothing was changed.\n"
+            "  `evenrank restore` puts back a backup, `evenrank rebuild` makes the history again\n"
+            "  from the batch files. Where they are to be forgotten, take them away."
+        )
 
 
 def checked(connection: duckdb.DuckDBPyConnection, store: Store) -> End | None:
@@ -149,10 +169,13 @@ def checked(connection: duckdb.DuckDBPyConnection, store: Store) -> End | None:
     return end
 
 
-def settle(connection: duckdb.DuckDBPyConnection, store: Store, end: End | None) -> None:
+def settle(
+    connection: duckdb.DuckDBPyConnection, store: Store, end: End | None, *, vouched: bool
+) -> None:
     """Close what an interrupted change left open, and begin a ledger where there is none.
 
-    ``end`` is what ``checked`` gave.
+    ``end`` is what ``checked`` gave.  Where not all is ``vouched`` for by digests in the ledger, as
+    in a store of an older version, it is from here on.
     """
     head = read_head(connection)
     if end is not None and end.closing is None:
@@ -163,6 +186,9 @@ def settle(connection: duckdb.DuckDBPyConnection, store: Store, end: End | None)
     if head is None:
         facts = {"batches": _before(connection, store), **held(connection)}
         with sealed(connection, store, "begin", facts):
+            pass
+    elif not vouched:
+        with sealed(connection, store, VOUCH, {}):
             pass
 
 

@@ -10,6 +10,7 @@ from pipeline.history.ledger import Ledger
 from pipeline.history.ledger_state import told_by
 from pipeline.history.manifest import manifest
 from pipeline.history.merging import place
+from pipeline.history.proof import check_batch_file
 from pipeline.privacy.retention import expired, stripped
 from pipeline.settings.audit import Settings
 from pipeline.store.batch_files import living, new_run_id
@@ -35,6 +36,8 @@ def forget_rows(settings: Settings) -> list[str]:
                 replace_file(staged, refused)
             if batch in done or not path.exists():
                 continue
+            # The ledger would vouch for what is left of the file.
+            check_batch_file(store, batch)
             whole = file_digest(path)
             if stripped(settings, path, staged):
                 place(settings, batch, run_id, instead_of=whole, without_rows=True)

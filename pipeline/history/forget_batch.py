@@ -11,6 +11,7 @@ import duckdb
 
 from pipeline.errors import SettingsError
 from pipeline.history.commits import FORGET, files_of_batch, has_history, sealed
+from pipeline.history.holdings import PARTS
 from pipeline.history.ledger import Ledger
 from pipeline.history.ledger_state import told_by
 from pipeline.history.manifest import current_row
@@ -62,7 +63,9 @@ def forget_batch(settings: Settings, batch: str, reason: str) -> Forgotten:
             [batch],
         ).fetchall()
         facts = {"batch": batch, "reason": reason, "alerts": alerts}
-        with sealed(connection, store, FORGET, facts):
+        parts = {name: [batch] for name, part in PARTS.items() if part.by == "batch"}
+        writes = {**parts, "alerts": alerts}
+        with sealed(connection, store, FORGET, facts, writes=writes):
             if row and row["revision"]:
                 # What came of it stands in the batches behind it, and in what the last one before
                 # it leaves open.

@@ -27,6 +27,11 @@ KEPT, DROPPED = "kept", "dropped"
 _CLOSINGS = (KEPT, DROPPED)
 WITHOUT_ROWS = "without_rows"
 """What entries say of a batch file whose rows were removed."""
+HOLDS = "holds"
+"""What entries say of rows that their change wrote: digests, by part and key."""
+VOUCH = "vouch"
+WHOLE = ("begin", "rebuild", VOUCH)
+"""Entries that say this of all rows of the history, whatever was said before."""
 _BLOCK = 1 << 16
 """Bytes read at a time, backwards from the end: one read is nearly always enough for a line."""
 

@@ -7,8 +7,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipeline.errors import StoreDamaged
-from pipeline.history.ledger import WITHOUT_ROWS, Line
+from pipeline.history.holdings import Holdings
+from pipeline.history.ledger import HOLDS, WHOLE, WITHOUT_ROWS, Line
 from schemas.columns import Row
+
+TOLD = (
+    "batch",
+    "status",
+    "revision",
+    "run_id",
+    "input_hash",
+    "config_hash",
+    "code_version",
+    "result_hash",
+)
+"""Columns of the manifest that the ledger repeats."""
 
 
 @dataclass
@@ -19,6 +32,7 @@ class Told:
     each, the current one last, with the line that says so; ``merged``: digests of files whose
     result the history took; ``revisions``: digests of results, None where nobody knows;
     ``actions`` and ``marks`` of people; batches whose file is ``without_rows``, which were removed.
+    ``holds``: digests of what the history holds, which are of all of it where it is ``vouched``.
     """
 
     batches: dict[str, Line] = field(default_factory=dict)
@@ -29,6 +43,8 @@ class Told:
     marks: list[Row] = field(default_factory=list)
     without_rows: set[str] = field(default_factory=set)
     from_the_start: bool = True
+    holds: Holdings = field(default_factory=dict)
+    vouched: bool = False
 
     @property
     def current(self) -> dict[str, str]:
@@ -42,6 +58,7 @@ def told_by(entries: Iterable[Line]) -> Told:
     for entry in entries:
         try:
             _add(state, entry)
+            _hold(state, entry)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise StoreDamaged(
                 f"line {entry['line']} of the ledger says what no run has written; put the ledger "
@@ -83,6 +100,15 @@ def _forget(found: Told, batch: str, alerts: set[str]) -> None:
     found.revisions = {key: said for key, said in found.revisions.items() if key[0] != batch}
     found.actions = [action for action in found.actions if action["alert"] not in alerts]
     found.without_rows.discard(batch)
+
+
+def _hold(state: Told, entry: Line) -> None:
+    said = entry.get(HOLDS)
+    if entry["event"] in WHOLE or said is None:
+        # What an older version wrote, nobody has digested.
+        state.holds, state.vouched = {}, said is not None
+    for part, digests in (said or {}).items():
+        state.holds.setdefault(part, {}).update(digests)
 
 
 def _batch(found: Told, row: Line, line: int) -> None:

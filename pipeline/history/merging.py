@@ -15,6 +15,7 @@ from pipeline.history.ledger import WITHOUT_ROWS
 from pipeline.history.manifest import OF_SCORES, current_row, same_result, write_manifest
 from pipeline.history.new_groups import remarks_on_new_groups
 from pipeline.history.opening import BEGINS_AS, HISTORY_DATABASE, open_history
+from pipeline.history.proof import check_batch_file
 from pipeline.settings.audit import Settings
 from pipeline.store.batch_files import DATABASE, info
 from pipeline.store.files import file_digest
@@ -47,7 +48,13 @@ def record(settings: Settings, row: dict[str, Any]) -> int:
         if not (revision and row["status"] == "no_data" and not row["input_hash"]):
             kept = {name: before[name] for name in OF_SCORES} if before else {}
             row = {**row, **kept, "revision": revision}
-            with sealed(connection, store_of(settings), "note", told(row)):
+            with sealed(
+                connection,
+                store_of(settings),
+                "note",
+                told(row),
+                writes={"manifest": [row["batch"]]},
+            ):
                 write_manifest(connection, row)
     return int(revision)
 
@@ -66,6 +73,8 @@ def merge(
     """
     store = store_of(settings)
     path = store.current(batch, run_id)
+    if path == store.batch(batch):
+        check_batch_file(store, batch)
     try:
         file = {"batch": batch, "staged": run_id, "sha256": file_digest(path)}
         with open_history(settings) as connection:
@@ -87,6 +96,7 @@ def merge(
                 "merge",
                 facts,
                 lambda: _read_back(connection, batch, new["run_id"], scores),
+                writes={part: [batch] for part in ("manifest", "results", "statuses")},
             ):
                 _supersede(connection, batch)
                 put(connection, row)

@@ -9,7 +9,15 @@ from contextlib import contextmanager
 
 import duckdb
 
-from pipeline.history.commits import checked, has_history, only_begun, settle
+from pipeline.history.commits import (
+    check_nothing_lost,
+    checked,
+    has_history,
+    only_begun,
+    read_head,
+    settle,
+)
+from pipeline.history.proof import prove
 from pipeline.settings.audit import Settings
 from pipeline.store.checkpoints import begin_again, remove_database
 from pipeline.store.paths import spill_of, store_of
@@ -31,7 +39,8 @@ def open_history(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A session with the history attached; waits for its lock as long as the settings say.
 
-    StoreDamaged where the history is not what the ledger says it is.
+    StoreDamaged where the history is not what the ledger says it is, or where it is lost and there
+    are files of batches.  Then nothing is written.
     """
     store = store_of(settings)
     store.make()
@@ -43,6 +52,10 @@ def open_history(
         _attach(connection, settings, read_only=read_only)
         end = checked(connection, store)
         begun = end is not None and None not in end.heads
+        if end is None and not _holds_batches(connection):
+            check_nothing_lost(store)
+        head = read_head(connection)
+        vouched = prove(connection, store, head[1] if head else None, end)
         if read_only and not begun and not has_table(connection, BATCHES):
             # Whoever made the file was killed before it held anything.
             connection.execute(f"DETACH {HISTORY_DATABASE}")
@@ -50,7 +63,7 @@ def open_history(
             _attach(connection, settings, read_only=read_only)
         if not read_only:
             create_missing(connection)
-            settle(connection, store, end)
+            settle(connection, store, end, vouched=vouched)
         yield connection
 
 
@@ -87,6 +100,12 @@ def has_table(connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
         [HISTORY_DATABASE, table.name],
     ).fetchall()
     return bool(rows)
+
+
+def _holds_batches(connection: duckdb.DuckDBPyConnection) -> bool:
+    return has_table(connection, BATCHES) and bool(
+        connection.execute(f"FROM {HISTORY_DATABASE}.{BATCHES.name} LIMIT 1").fetchall()
+    )
 
 
 def is_of_before(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -62,6 +62,9 @@ def digest_of(
     """The result_hash of a result that the history holds, in scores and group values."""
     where = f"WHERE batch = {literal(batch)} AND revision = {revision}"
     scores, groups = (f"history.{table.name} {where}" for table in tables)
+    # A history of an older version lacks some of the columns.
+    there = {*connection.sql(f"FROM history.{tables[0].name} LIMIT 0").columns}
+    verdict = VERDICT if {"verdict", "verdict_reason", "status_reason"} <= there else ""
     return result_hash(
-        connection, f"(SELECT * {VERDICT} FROM {scores})", f"(SELECT * FROM {groups})"
+        connection, f"(SELECT * {verdict} FROM {scores})", f"(SELECT * FROM {groups})"
     )

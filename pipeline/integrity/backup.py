@@ -14,7 +14,7 @@ from shutil import copyfile, rmtree
 import duckdb
 
 from pipeline.errors import AuditError, NoData, SettingsError, StoreDamaged, several
-from pipeline.history.commits import read_head, sealed
+from pipeline.history.commits import has_history, read_head, sealed
 from pipeline.history.ledger import Ledger
 from pipeline.history.ledger_state import told_by
 from pipeline.history.opening import HISTORY_DATABASE, open_history
@@ -63,7 +63,7 @@ def backup(
     if to.exists():
         raise SettingsError(f"{to}: is there already; name a folder that is not")
     store = store_of(settings)
-    if not store.history.exists() and Ledger(store.ledger).end() is None:
+    if not has_history(store) and Ledger(store.ledger).end() is None:
         raise NoData(f"{store.root}: there is no history yet; run a batch first")
     unfinished = to.with_name(f"{to.name}.{os.getpid()}.part")
     rmtree(unfinished, ignore_errors=True)

@@ -51,7 +51,7 @@ def copy_problem(settings: Settings, store: Store, record: Record) -> tuple[list
             if published is None:
                 reason = "has views of another version, or days of another schedule"
                 return [], [f"{store.dashboard}: {reason}; {again}"]
-            write_copy(connection, fresh, settings, published)
+            write_copy(connection, fresh, settings, published, noting=False)
             attach(connection, fresh, _FRESH, read_only=True)
             differing = unlike(connection, _COPY, _FRESH)
             if not connection.execute(f"FROM {_FRESH}.{WORST_LISTS.name} LIMIT 1").fetchall():

@@ -14,6 +14,7 @@ import duckdb
 
 from pipeline.errors import AuditError, NoData, StoreBusy
 from pipeline.history.commits import file_of, read_head, sealed, told, write_head
+from pipeline.history.holdings import holdings
 from pipeline.history.ledger import DROPPED, KEPT, Ledger, Line, Record
 from pipeline.history.ledger_state import Told, told_by
 from pipeline.history.manifest import OF_SCORES, write_manifest
@@ -253,6 +254,11 @@ class _Work:
             for table in (*HISTORY, *COUNTS_OF_HISTORY, BATCHES):
                 self._copy(table, f"batch = {literal(batch)}")
             self._check(batch, revision, HISTORY)
+            # Counts have no digest beside that of all that was merged.
+            said = self.said.holds.get("results", {}).get(batch)
+            here = holdings(self.connection, {"results": [batch]})["results"][batch]
+            if said not in (None, here):
+                raise _Unfit("has other counts than the ledger says")
         (row,) = self._rows(BATCHES, HISTORY_DATABASE, batch)
         return row
 

@@ -103,7 +103,9 @@ def act(
         rows = [(now(), name, action, until, who, note) for name in names]
         said = [dict(zip(ALERT_ACTIONS.names, row, strict=True)) for row in rows]
         marks = ", ".join("?" for _ in ALERT_ACTIONS.names)
-        with sealed(connection, store_of(settings), "act", {"actions": said}):
+        with sealed(
+            connection, store_of(settings), "act", {"actions": said}, writes={"alerts": names}
+        ):
             connection.executemany(
                 f"INSERT INTO history.alert_actions ({ALERT_ACTIONS.column_list}) VALUES ({marks})",
                 rows,

@@ -128,7 +128,7 @@ def _assessed(
     due = [batch for batch in every[at:] if not standing.get(batch)]
     changed = bool(look.differing)
     if changed or due:
-        with sealed(connection, store_of(settings), "assess", {"batches": due}):
+        with sealed(connection, store_of(settings), "assess", {"batches": due}, writes=look.writes):
             for change in look.changes:
                 replace(connection, change.table, change.rows, change.by, change.which)
             write_statuses(connection, look.found.reasons, look.found.missing, look.wrong)
@@ -156,6 +156,19 @@ class _Look:
         names = [change.table.name for change in self.changes if change.which]
         names += [FAIRNESS_HISTORY.name] if self.wrong else []
         return names + ([MARKERS.name] if any(self.markers) else [])
+
+    @property
+    def writes(self) -> dict[str, set[str]]:
+        """Batches and alerts of which something is not as it should be, by part of the history."""
+        which = {change.table.name: change.which for change in self.changes}
+        gone, new = self.markers
+        return {
+            "assessed": set().union(*(which[table.name] for table in _BY_BATCH)),
+            "alerts": which[ALERTS.name],
+            "points": which[CHANGE_POINTS.name],
+            "statuses": self.wrong,
+            "releases": {str(row[0]) for row in (*gone, *new)},
+        }
 
 
 def _look(

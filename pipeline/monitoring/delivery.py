@@ -55,7 +55,13 @@ def deliver(settings: Settings) -> int:
     if sent:
         with (
             open_history(settings) as connection,
-            sealed(connection, store_of(settings), "notify", {"alerts": sent}),
+            sealed(
+                connection,
+                store_of(settings),
+                "notify",
+                {"alerts": sent},
+                writes={"alerts": sent},
+            ),
         ):
             connection.execute(
                 "UPDATE history.alerts SET notified_at = ? WHERE list_contains(?, alert)",

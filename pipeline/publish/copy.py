@@ -26,6 +26,7 @@ from pipeline.settings.audit import Settings
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.files import replace_file
 from pipeline.store.paths import store_of
+from pipeline.store.seen import is_seen, note
 from pipeline.store.sessions import attach
 from pipeline.store.tables import create, describe, transaction
 from schemas.columns import Table
@@ -52,6 +53,7 @@ def publish(settings: Settings) -> Path:
         try:
             write_copy(connection, new, settings, made_now())
             replace_file(new, store.dashboard)
+            note(store, store.dashboard)
         finally:
             remove_database(new)
     return store.dashboard
@@ -64,10 +66,15 @@ def publish_changes(settings: Settings) -> None:
 
 
 def stale(settings: Settings) -> bool:
-    """Whether the dashboard copy is missing, unreadable or of another history or schedule."""
+    """Whether the dashboard copy is missing, not what was published, or of another history.
+
+    Or of another schedule.
+    """
     store = store_of(settings)
     if not has_history(store):
         return False
+    if not is_seen(store, store.dashboard):
+        return True
     with open_history(settings, read_only=True) as connection:
         head = read_head(connection)
         try:
@@ -80,14 +87,20 @@ def stale(settings: Settings) -> bool:
 
 
 def write_copy(
-    connection: duckdb.DuckDBPyConnection, path: Path, settings: Settings, made: Made
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    settings: Settings,
+    made: Made,
+    *,
+    noting: bool = True,
 ) -> None:
     """Write the attached history to ``path``, a new file, with documented views.
 
     Where ``privacy.min_cell`` asks for it, without what is about too few, and tables that tell it.
-    Equal histories give equal copies, but for what ``made`` says of the copy.
+    Equal histories give equal copies, but for what ``made`` says of the copy.  ``noting``: that a
+    batch file was looked at is noted in the store.
     """
-    lists = worst_lists(connection, settings)
+    lists = worst_lists(connection, settings, noting=noting)
     attach(connection, path, _PUBLISHED)
     shown = Shown(connection, settings)
     tables = [table for table in HISTORY_TABLES if shown.tells(table)]

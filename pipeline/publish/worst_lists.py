@@ -3,13 +3,16 @@
 Not here: scores of single lists, and the table that these go to (``schemas.copy``).
 """
 
+import logging
+
 import duckdb
 import pyarrow
 
 from metrics import UNIT, UNKNOWN
 from metrics.weights import exposure_at
 from pipeline.counts.exact_sums import whole_numbers
-from pipeline.errors import AuditError
+from pipeline.errors import AuditError, StoreDamaged
+from pipeline.history.proof import check_batch_file
 from pipeline.log.values import group_of
 from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
@@ -18,19 +21,22 @@ from pipeline.store.paths import store_of
 from schemas.columns import internal, literal
 from schemas.copy import WORST_LISTS
 
+_LOG = logging.getLogger(__name__)
 LISTS = 10
 """Lists per attribute: as many as people look at one by one."""
 RANKS = 50
 """Ranks of each that are told: further down is hardly any exposure to lose."""
 
 
-def worst_lists(connection: duckdb.DuckDBPyConnection, settings: Settings) -> pyarrow.Table:
+def worst_lists(
+    connection: duckdb.DuckDBPyConnection, settings: Settings, *, noting: bool = True
+) -> pyarrow.Table:
     """Rows of the table worst_lists, for the newest scored batch of the attached history.
 
     Per attribute the ``LISTS`` lists with the largest shortfall of a group, ties by list id, and
     of each the first ``RANKS`` ranks.  None where ``privacy.min_cell`` is set, where rows are no
-    longer kept or not those of the scores, and where the file of the batch cannot be read:
-    publishing goes on.
+    longer kept or not those of the scores, and where the file of the batch cannot be read or was
+    changed, which is warned of: publishing goes on.
     """
     empty = WORST_LISTS.arrow.empty_table()
     newest = connection.execute(
@@ -41,6 +47,11 @@ def worst_lists(connection: duckdb.DuckDBPyConnection, settings: Settings) -> py
     ((batch, digest),) = newest
     path = store_of(settings).batch(batch)
     if not path.exists():
+        return empty
+    try:
+        check_batch_file(store_of(settings), batch, noting=noting)
+    except (StoreDamaged, OSError) as error:
+        _LOG.warning("the worst lists are left out: %s", error)
         return empty
     try:
         # In a session of its own: a file that is damaged may end it.

@@ -18,6 +18,7 @@ from metrics import Measure
 from pipeline.counts.count import count_batch
 from pipeline.counts.stored_counts import StoredCounts, check_counts
 from pipeline.errors import AuditError, DataRefused, NoData
+from pipeline.history.proof import check_batch_file
 from pipeline.log.deliveries import delivery, input_hash
 from pipeline.log.ingest import BatchRefused, Ingested, ingest
 from pipeline.log.sources import open_sources
@@ -227,6 +228,7 @@ def _own(settings: Settings, batch: str, run_id: str) -> Path:
     if not staged.exists():
         if not path.exists():
             raise NoData(f"{batch}: nothing is stored yet; run the batch from its logs first")
+        check_batch_file(store, batch)
         part = staged.with_suffix(".part")
         copyfile(path, part)
         part.replace(staged)

@@ -125,6 +125,11 @@ def mend(path: Path) -> bool:
         file = os.open(undo, os.O_RDWR)
     except FileNotFoundError:
         return True
+    except OSError as error:
+        raise AuditError(
+            f"{undo}: a change of {path.name} was interrupted, which has to be taken back first, "
+            f"where the store may be written to: {error.strerror}"
+        ) from None
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

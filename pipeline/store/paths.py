@@ -38,6 +38,11 @@ class Store:
         """The page that people open."""
         return self.root / "report.html"
 
+    @property
+    def seen(self) -> Path:
+        """What files looked like when their contents were proven."""
+        return self.root / "seen.json"
+
     def batch(self, batch: str) -> Path:
         """The file of one batch."""
         return self.root / "batches" / f"{check_batch_key(batch)}.duckdb"

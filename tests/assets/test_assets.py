@@ -16,6 +16,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import yaml
+from damaged import quietly
 from logs import TEN
 from stores import LENIENT
 
@@ -193,13 +194,11 @@ def test_definitions_are_as_drawn(audit: Callable[..., Path]) -> None:
         (key.asset_key.to_user_string(), key.name): graph.get(key).blocking
         for key in graph.asset_check_keys
     } == CHECKS
-    assert {job.name for job in found.get_all_jobs()} - {"__ASSET_JOB"} == {"audit"}
-    (schedule,) = found.schedule_defs
-    assert (schedule.name, schedule.cron_schedule, schedule.job_name) == (
-        "nightly",
-        "30 4 * * *",
-        "audit",
-    )
+    assert {job.name for job in found.get_all_jobs()} - {"__ASSET_JOB"} == {"audit", "verify"}
+    assert {
+        (schedule.name, schedule.cron_schedule, schedule.job_name)
+        for schedule in found.schedule_defs
+    } == {("nightly", "30 4 * * *", "audit"), ("weekly", "30 10 * * 0", "verify")}
     assert [sensor.name for sensor in found.sensor_defs] == ["record_failures"]
 
 
@@ -279,6 +278,25 @@ def test_nightly_run_is_about_the_day_that_ended(audit: Callable[..., Path]) -> 
 
 
 # -- runs
+
+
+@pytest.mark.slow
+def test_the_weekly_look_fails_where_anything_is_wrong(
+    audit: Callable[..., Path], instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    write_log(tmp_path, DAY)
+    file = audit()
+    assert run(file, instance, DAY).success
+    job = definitions(file).resolve_job_def("verify")
+    assert job.execute_in_process(instance=instance).success
+    store = store_of(load_settings(file))
+    quietly(store.history, "UPDATE group_history SET n = n + 1")
+    ended = job.execute_in_process(instance=instance, raise_on_error=False)
+    assert not ended.success
+    (failure,) = [event for event in ended.all_events if event.is_step_failure]
+    assert "things are wrong in the store" in str(failure.step_failure_data.error)
+    night = run(file, instance, DAY)
+    assert not night.success
 
 
 @pytest.mark.slow

@@ -111,7 +111,8 @@ def again(
     if verifying:
         yield from verified(folder, finished=True)
     names = {path.name for path in store.root.glob("*") if path.is_file()}
-    known = {path.name for path in (store.history, store.dashboard, store.ledger, store.report)}
+    files = (store.history, store.dashboard, store.ledger, store.report, store.seen)
+    known = {path.name for path in files}
     # A log that was removed comes back where the power is lost before the folder is synced; it
     # says itself that it was taken over.
     unknown = {name for name in names - known if not name.endswith(".wal")}

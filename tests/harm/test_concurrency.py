@@ -46,7 +46,8 @@ def assert_sound(folder: Path) -> None:
     root = folder / "store"
     names = {path.name for path in root.iterdir() if path.is_file()}
     # Dagster writes the page; the shell's commands are tried without it.
-    assert names - {"report.html"} == {"dashboard.duckdb", "history.duckdb", "ledger.jsonl"}
+    known = {"dashboard.duckdb", "history.duckdb", "ledger.jsonl", "seen.json"}
+    assert names - {"report.html"} == known
     assert [*(root / "staged").iterdir()] == []
 
 

@@ -6,16 +6,20 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow
 from stores import Rows, audit, in_history, without
 
+from pipeline.history.commits import sealed, told
 from pipeline.history.merging import due_again
 from pipeline.history.opening import open_history
+from pipeline.history.result_digests import revisions_of, rows_of
 from pipeline.settings.audit import Settings
 from pipeline.settings.batch_keys import days
+from pipeline.store.paths import store_of
 from schemas.columns import Column, Table
-from schemas.history import BATCHES, COUNTS_OF_HISTORY, HISTORY
-from schemas.monitoring import ASSESSED
+from schemas.history import BATCHES, COUNTS_OF_HISTORY, HISTORY, SUPERSEDED
+from schemas.monitoring import ALERT_ACTIONS, ASSESSED, MARKERS
 
 NIGHTS = days(date(2026, 1, 1), date(2026, 3, 1))
 Row = dict[str, Any]
@@ -140,6 +144,7 @@ def write(settings: Settings, given: Sequence[Given]) -> None:
             connection.unregister("given")
         for batch in batches:
             due_again(connection, "batch = ?", batch)
+        believed(connection, settings)
 
 
 def put(
@@ -158,6 +163,34 @@ def gap(settings: Settings, batch: str, status: str = "no_data") -> None:
             f"VALUES ({', '.join('?' for _ in BATCHES.names)})",
             [row[name] for name in BATCHES.names],
         )
+        believed(connection, settings)
+
+
+def rewrite(settings: Settings, *statements: str) -> None:
+    """Let the history say something else, and the ledger too."""
+    with open_history(settings) as connection:
+        connection.execute("USE history")
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute("USE memory")
+        believed(connection, settings)
+
+
+def believed(connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+    """Let the ledger begin anew with rows that nobody announced."""
+    batches = rows_of(connection, BATCHES)
+    facts = {
+        "batches": [told(row) | {"result_hash": None} for row in batches],
+        "results": [
+            [*key, None]
+            for table in (_SCORES, SUPERSEDED[0])
+            for key in revisions_of(connection, table)
+        ],
+        "actions": rows_of(connection, ALERT_ACTIONS),
+        "marks": rows_of(connection, MARKERS, where="source = 'mark'"),
+    }
+    with sealed(connection, store_of(settings), "begin", facts):
+        pass
 
 
 def quiet(at: int, level: float = 0.9) -> float:

@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 
 import duckdb
+from histories import believed
 from stores import Rows, ranking
 
 from pipeline.history.opening import open_history
@@ -81,6 +82,7 @@ def fill_years(settings: Settings, nights: Sequence[str]) -> None:
             connection.execute(statement)
         _releases(connection, nights)
         connection.execute("USE memory")
+        believed(connection, settings)
 
 
 _DONE = "(FROM night WHERE state = 'done') AS night"

@@ -1,4 +1,6 @@
-"""Audits yesterday's rankings every night, one task for each settings file.
+"""Audits yesterday's rankings every night, and looks at the whole store every week.
+
+One task for each settings file.
 
 Evenrank runs in an environment of its own; what it needs to know are three Airflow Variables, or
 environment variables of the same names after AIRFLOW_VAR_:
@@ -26,7 +28,14 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 HISTORY = Asset(name="evenrank_history", uri="evenrank://history")
 """Has an event for every batch whose scores were stored; DAGs can be scheduled on it."""
 
-NO_DATA = 4
+DEFAULTS = {
+    # Logs come late and stores are busy: four more attempts within about two hours.
+    "retries": int(os.environ.get("EVENRANK_RETRIES", "4")),
+    "retry_delay": timedelta(seconds=int(os.environ.get("EVENRANK_RETRY_SECONDS", "300"))),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(hours=1),
+}
+NO_DATA, BUSY = 4, 75
 FINAL = {
     2: "the settings or the call cannot be used",
     3: "the data was refused; the batch keeps its last good result",
@@ -84,13 +93,7 @@ def _said(summary: dict[str, Any]) -> str:
     schedule=CronDataIntervalTimetable("0 3 * * *", timezone="UTC"),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
-    default_args={
-        # Logs come late and stores are busy: four more attempts within about two hours.
-        "retries": int(os.environ.get("EVENRANK_RETRIES", "4")),
-        "retry_delay": timedelta(seconds=int(os.environ.get("EVENRANK_RETRY_SECONDS", "300"))),
-        "retry_exponential_backoff": 2.0,
-        "max_retry_delay": timedelta(hours=1),
-    },
+    default_args=DEFAULTS,
     params={
         "require_data": Param(
             None,
@@ -162,4 +165,37 @@ def evenrank_nightly() -> None:
     start(config=settings_files())
 
 
+@dag(
+    schedule=CronDataIntervalTimetable("0 9 * * 0", timezone="UTC"),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    default_args=DEFAULTS,
+    tags=["evenrank"],
+    doc_md=__doc__,
+)
+def evenrank_weekly() -> None:
+    """One task finds the settings files, and one task reads the whole store of each of them."""
+
+    @task
+    def settings_files() -> list[str]:
+        return Variable.get("evenrank_configs", default=["audit.yaml"], deserialize_json=True)
+
+    @task(map_index_template="{{ task.op_kwargs['config'] }}")
+    def verify(config: str) -> None:
+        command = [
+            Variable.get("evenrank_bin", default="evenrank"),
+            "verify",
+            f"--config={config}",
+        ]
+        code = _start(command, Variable.get("evenrank_home", default="."))
+        if code == BUSY:
+            raise AirflowException(f"the store is in use (exit code {code})")
+        if code not in (0, NO_DATA):
+            raise AirflowFailException(f"exit code {code}: the log of this task says what is wrong")
+
+    start: Callable[..., Any] = verify.expand
+    start(config=settings_files())
+
+
 evenrank_nightly()
+evenrank_weekly()

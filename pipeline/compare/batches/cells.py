@@ -18,6 +18,7 @@ from pipeline.counts.stored_counts import StoredCounts
 from pipeline.errors import AuditError, NoData
 from pipeline.history.manifest import Manifest
 from pipeline.history.opening import HISTORY_DATABASE, open_history
+from pipeline.history.proof import check_batch_file
 from pipeline.log.values import group_of
 from pipeline.log.whole_lists import run_starts
 from pipeline.settings.audit import Settings
@@ -69,6 +70,7 @@ def stored(settings: Settings, batch: str, manifest_rows: Manifest) -> Stored:
         )
     try:
         if path.exists():
+            check_batch_file(store_of(settings), batch)
             with opened(settings, path, read_only=True) as connection:
                 return Stored(batch, StoredCounts(connection, DATABASE))
         with open_history(settings, read_only=True) as connection:

@@ -10,6 +10,7 @@ from pipeline.errors import AuditError
 from pipeline.publish.copy import publish
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
+from pipeline.store.seen import is_seen, note, stamp
 
 _LOG = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ def show(settings: Settings) -> Path:
 
 
 def renew_report(settings: Settings) -> Path | None:
-    """Write the page anew if the copy is newer than it; returns its path, None without one.
+    """Write the page anew unless it is the one of this copy; returns its path, None without one.
 
     A page that cannot be written is told and fails nothing: what it shows is published already.
     """
@@ -30,13 +31,15 @@ def renew_report(settings: Settings) -> Path | None:
     if not store.dashboard.exists():
         return None
     try:
-        page = store.report
-        if page.is_file() and page.stat().st_mtime_ns >= store.dashboard.stat().st_mtime_ns:
-            return page
+        if is_seen(store, store.report, store.dashboard):
+            return store.report
         # The charts take a second to load, which most calls do not need.
         from pipeline.publish.page.page import write_report
 
-        return write_report(settings)
+        copy = stamp(store.dashboard)
+        page = write_report(settings)
+        note(store, page, store.dashboard, since=[stamp(page), copy])
+        return page
     except (AuditError, OSError) as error:
         _LOG.warning("the page is as it was before: %s", error)
         return None

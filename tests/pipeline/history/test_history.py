@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 from cases import some
+from damaged import of_before, vouched_for
 from stores import (
     DAY,
     LENIENT,
@@ -568,7 +569,7 @@ def test_files_can_be_read_by_older_versions(settings: Settings) -> None:
 def test_nothing_waits_in_a_write_ahead_log(settings: Settings) -> None:
     run_batch(settings, DAY, force=True)
     left = [path.name for path in store_of(settings).root.rglob("*") if path.is_file()]
-    assert sorted(left) == [f"{DAY}.duckdb", "history.duckdb", "ledger.jsonl"]
+    assert sorted(left) == [f"{DAY}.duckdb", "history.duckdb", "ledger.jsonl", "seen.json"]
 
 
 def test_tables_are_as_declared(settings: Settings) -> None:
@@ -588,6 +589,7 @@ def test_tables_are_as_declared(settings: Settings) -> None:
 
 
 def test_a_history_of_before_an_upgrade_can_be_read(settings: Settings) -> None:
+    of_before(store_of(settings))
     with duckdb.connect(str(store_of(settings).history)) as connection:
         connection.execute("ALTER TABLE fairness_history DROP COLUMN status_reason")
     assert {row["status_reason"] for row in labelled(settings)} == {None}
@@ -596,5 +598,6 @@ def test_a_history_of_before_an_upgrade_can_be_read(settings: Settings) -> None:
 def test_counts_of_an_older_version_are_refused(settings: Settings) -> None:
     with duckdb.connect(str(store_of(settings).batch(DAY))) as connection:
         connection.execute("ALTER TABLE slice_counts DROP COLUMN queries")
+    vouched_for(store_of(settings), DAY)
     with pytest.raises(AuditError, match=f"{DAY}: its counts are those of an older version"):
         run_batch(settings, DAY, from_counts=True)

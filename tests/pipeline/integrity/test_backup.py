@@ -51,9 +51,9 @@ def fine(settings: Settings) -> bool:
 
 @pytest.mark.slow
 def test_the_copy_holds_what_the_store_holds(settings: Settings, store: Store) -> None:
-    before = every_byte(store.root)
+    before = every_byte(store.root, noted=False)
     made = backup(settings, settings.folder / "new" / "copy")
-    assert every_byte(store.root) == before
+    assert every_byte(store.root, noted=False) == before
     copy = Path(made.path)
     names = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
     assert names == {
@@ -167,12 +167,12 @@ HARM: dict[str, tuple[Callable[[Store], object], str]] = {
 def test_no_copy_is_made_of_what_is_damaged(settings: Settings, store: Store, name: str) -> None:
     harm, said = HARM[name]
     harm(store)
-    before = every_byte(store.root)
+    before = every_byte(store.root, noted=False)
     with pytest.raises(StoreDamaged) as raised:
         backup(settings, settings.folder / "new")
     assert said in str(raised.value)
     assert not list(settings.folder.glob("new*"))
-    assert every_byte(store.root) == before
+    assert every_byte(store.root, noted=False) == before
 
 
 def _full(*_: Any) -> None:
@@ -182,12 +182,12 @@ def _full(*_: Any) -> None:
 def test_a_full_disk_leaves_nothing(
     settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = every_byte(store.root)
+    before = every_byte(store.root, noted=False)
     monkeypatch.setattr(pipeline.integrity.backup, "copyfile", _full)
     with pytest.raises(AuditError, match="somewhere: No space left on device; nothing was kept"):
         backup(settings, settings.folder / "new")
     assert not list(settings.folder.glob("new*"))
-    assert every_byte(store.root) == before
+    assert every_byte(store.root, noted=False) == before
 
 
 def test_where_no_copy_can_be_made(settings: Settings, store: Store, copy: Path) -> None:
@@ -372,11 +372,11 @@ def test_a_damaged_copy_is_not_restored(
 ) -> None:
     harm, said = COPIES[name]
     harm(copy)
-    before = every_byte(store.root)
+    before = every_byte(store.root, noted=False)
     with pytest.raises(AuditError) as raised:
         restore(settings, copy, replace=True)
     assert said in str(raised.value)
-    assert every_byte(store.root) == before
+    assert every_byte(store.root, noted=False) == before
 
 
 def test_all_that_is_wrong_with_a_copy_is_told(

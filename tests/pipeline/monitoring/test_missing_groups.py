@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from damaged import change, of_before
 from histories import (
     NIGHTS,
     Given,
@@ -21,7 +22,7 @@ from histories import (
 from stores import in_history
 
 from pipeline.history.opening import open_history
-from pipeline.integrity.checks import status_problems
+from pipeline.history.proof import status_problems
 from pipeline.monitoring.alerts import act, alerts, mark
 from pipeline.monitoring.assess import assess, differing_tables, due
 from pipeline.monitoring.findings import Findings, cover
@@ -347,11 +348,14 @@ def test_an_acknowledged_absence_is_not_usual(settings: Settings) -> None:
 
 def test_a_store_of_before_is_looked_at_with_what_it_has(settings: Settings) -> None:
     """Queries of groups were not counted always, and no alert was about a group."""
-    with duckdb.connect(str(store_of(settings).history)) as connection:
-        connection.execute("ALTER TABLE prefix_stats DROP COLUMN queries")
-        connection.execute("DELETE FROM alerts")
-        connection.execute("DELETE FROM alert_batches")
-        connection.execute("UPDATE fairness_history SET status = verdict, status_reason = NULL")
+    of_before(store_of(settings))
+    change(
+        store_of(settings).history,
+        "ALTER TABLE prefix_stats DROP COLUMN queries",
+        "DELETE FROM alerts",
+        "DELETE FROM alert_batches",
+        "UPDATE fairness_history SET status = verdict, status_reason = NULL",
+    )
     with open_history(settings, read_only=True) as connection:
         assert status_problems(connection) == []
         assert differing_tables(connection, settings) == [

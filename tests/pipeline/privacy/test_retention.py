@@ -5,6 +5,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from damaged import vouched_for
 from stores import DAY, Rows, audit, deliver, random_lists, read
 
 from pipeline.errors import AuditError
@@ -85,6 +86,7 @@ def test_counts_without_rows_can_be_scored_again(settings: Settings, tmp_path: P
     before = read(path, "SELECT result_hash FROM batch_info")
     assert stripped(settings, path, to)
     to.replace(path)
+    vouched_for(store_of(settings), DAY)
     again = run_batch(settings, DAY, from_counts=True, force=True)
     assert again.status == "done"
     assert [{"result_hash": again.result_hash}] == before

@@ -7,10 +7,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
 import pytest
 from click.testing import CliRunner
-from histories import put, score, small_audit
+from histories import put, rewrite, score, small_audit
 from stores import Rows, audit, deliver, in_history, lists, ranking, read
 from suppressed_tables import List, Tables
 
@@ -201,8 +200,7 @@ def test_alerts_are_told_of_what_is_told(settings: Settings) -> None:
 def test_notified_is_what_is_told(tmp_path: Path) -> None:
     told = tmp_path / "told.txt"
     settings = shopping(tmp_path, notify={"command": ["tee", "-a", str(told)]})
-    with duckdb.connect(str(store_of(settings).history)) as connection:
-        connection.execute("UPDATE alerts SET silent = false")
+    rewrite(settings, "UPDATE alerts SET silent = false")
     sent = send(settings)
     text = told.read_text("utf-8")
     assert sent == len(alerts(settings)) > 0

@@ -228,7 +228,7 @@ def test_a_copy_that_fails_leaves_the_old_one(
                 publish(settings)
         assert dashboard.read_bytes() == before
         names = {path.name for path in dashboard.parent.iterdir() if path.is_file()}
-        assert names == {"history.duckdb", "dashboard.duckdb", "ledger.jsonl"}
+        assert names == {"history.duckdb", "dashboard.duckdb", "ledger.jsonl", "seen.json"}
     publish(settings)
     assert dashboard.read_bytes() != before
 

@@ -31,6 +31,7 @@ from dashboards import (
     replayed,
     shown,
 )
+from histories import rewrite
 from places import GOLDEN
 from readers import ask
 from stores import Row, Rows, audit, deliver, ranking, read
@@ -137,9 +138,11 @@ def test_limits_are_those_of_then(whole: Settings) -> None:
 
 
 def test_limits_of_settings_that_were_not_kept_are_not_known(settings: Settings) -> None:
-    with duckdb.connect(str(store_of(settings).history)) as history:
-        history.execute("UPDATE batches SET settings = NULL WHERE batch < ?", [STRICTER])
-        history.execute("UPDATE batches SET settings = '[]' WHERE batch >= ?", [STRICTER])
+    rewrite(
+        settings,
+        f"UPDATE batches SET settings = NULL WHERE batch < '{STRICTER}'",
+        f"UPDATE batches SET settings = '[]' WHERE batch >= '{STRICTER}'",
+    )
     publish(settings)
     rows = shown(settings, "v_history")
     assert {row["threshold_min"] for row in rows} == {None}
@@ -378,8 +381,7 @@ def test_without_the_rows_a_copy_has_no_lists(settings: Settings, harm: str) -> 
 @pytest.mark.slow
 def test_lists_go_with_the_rows_of_their_batch(settings: Settings) -> None:
     private = settings.privacy.model_copy(update={"keep_rows_days": 1})
-    with duckdb.connect(str(store_of(settings).history)) as history:
-        history.execute("UPDATE batches SET finished_at = '2026-01-20' WHERE batch = ?", [REPLAY])
+    rewrite(settings, f"UPDATE batches SET finished_at = '2026-01-20' WHERE batch = '{REPLAY}'")
     assert REPLAY in forget_rows(settings.model_copy(update={"privacy": private}))
     publish_changes(settings)
     assert shown(settings, "v_lists") == []
@@ -393,6 +395,8 @@ def test_a_copy_is_renewed_when_days_or_views_change(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dashboard = store_of(settings).dashboard
+    # The store is a copy, and so is its dashboard copy.
+    publish_changes(settings)
     before = dashboard.stat().st_ino
     publish_changes(settings)
     assert dashboard.stat().st_ino == before

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from damaged import vouched_for
 from stores import DAY, audit, deliver, in_batch, in_history, random_lists
 
 from pipeline.errors import AuditError, SettingsError
@@ -191,6 +192,7 @@ def test_steps_of_an_older_file_are_known(tmp_path: Path) -> None:
     with duckdb.connect(str(store_of(settings).batch(DAY))) as connection:
         for name in ("peak_memory", "result_hash"):
             connection.execute(f"ALTER TABLE batch_info DROP COLUMN {name}")
+    vouched_for(store_of(settings), DAY)
 
     run_batch(settings, DAY, from_counts=True, force=True)
 
