@@ -44,7 +44,7 @@ from pipeline.store.tables import create, transaction
 from schemas.columns import internal, literal
 from schemas.counts import GROUP_SIZES
 from schemas.rules import LOGGED, RANK
-from schemas.stored_log import LOG_ROWS, stored_log, views
+from schemas.stored_log import LOG_ITEMS, LOG_ROWS, stored_log, views
 from schemas.tables import REJECTED_ROWS, RULE_COUNTS
 
 _SHOWN_GROUPS = 10  # values in one line of a message
@@ -55,7 +55,8 @@ class Ingested:
     """What became of a batch's rows.
 
     ``graded_rows`` have a relevance other than 0 and 1; ``unknown_rows`` counts, per attribute,
-    accepted rows without a group; ``notes`` are remarks on what was delivered.
+    accepted rows without a group; ``notes`` are remarks on what was delivered.  ``few``: accepted
+    rows are of too few queries or items for any number about them to be told.
     """
 
     rows_read: int
@@ -66,6 +67,7 @@ class Ingested:
     unknown_rows: dict[str, int]
     rules: tuple[RuleCount, ...] = ()
     notes: tuple[str, ...] = ()
+    few: bool = False
 
     @property
     def rows_rejected(self) -> int:
@@ -291,7 +293,7 @@ def _within_limits(reading: Reading, ingested: Ingested) -> Ingested:
         if strange:
             rows = sum(count for _, count in strange)
             strange_groups = ", ".join(repr(value) for value, _ in strange[:_SHOWN_GROUPS])
-            shown = f": {strange_groups}" if settings.privacy.show_values else ""
+            shown = f": {strange_groups}" if settings.privacy.names_groups else ""
             problems.append(
                 f"{name}: {counted(rows, 'row')} in {counted(len(strange), 'group')} that "
                 f"`groups` in the settings does not name{shown}"
@@ -306,7 +308,19 @@ def _within_limits(reading: Reading, ingested: Ingested) -> Ingested:
             problems.append(f"{name}: {values:,} values (limits.slice_values)")
     if problems:
         raise DataRefused(several("the batch is refused", problems))
-    return replace(ingested, unknown_rows=unknown)
+    return replace(ingested, unknown_rows=unknown, few=_are_few(reading))
+
+
+def _are_few(reading: Reading) -> bool:
+    """Whether fewer queries or items were accepted than a number must be about to be told."""
+    least = reading.settings.privacy.min_cell
+    if least <= 1:
+        return False
+    ((queries, items),) = reading.rows(
+        f"SELECT (SELECT count(DISTINCT query_id) FROM {reading.database}.log_lists), "
+        f"(SELECT count(*) FROM {reading.database}.{LOG_ITEMS.name})"
+    )
+    return bool(min(queries, items) < least)
 
 
 def _long_names(settings: Settings, column: str, longest: int) -> list[str]:
