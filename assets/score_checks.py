@@ -59,12 +59,18 @@ def score_checks(
         def findings(batch: str, found: Stored) -> Iterator[Finding]:
             for metric, slug in selected:
                 if slug == BINARY:
-                    yield binary_result(batch, found.info["graded_rows"])
+                    yield binary_result(batch, found.info["graded_rows"], few=found.few)
                 else:
                     label, limit = judged[metric, slug]
                     rows = [row for row in found.scores if label_of(row) == label]
                     judged_here = [row for row in rows if row["status"] != "not_judged"]
-                    yield verdict(parse_score(label), limit, batch, judged_here)
+                    places = {_place(row) for row in judged_here}
+                    told = [
+                        row
+                        for row in found.told
+                        if label_of(row) == label and _place(row) in places
+                    ]
+                    yield verdict(parse_score(label), limit, batch, judged_here, told)
 
         gone = left_out(audit.settings, context.run, keys)
         for batch in (key for key in keys if key not in gone):
@@ -79,37 +85,47 @@ def score_checks(
     return [judge]
 
 
-def binary_result(batch: str, graded: int) -> Finding:
-    """Whether ERBR can be computed."""
-    said = f"{graded:,} rows have graded relevance, so ERBR has no value."
+def binary_result(batch: str, graded: int, *, few: bool = False) -> Finding:
+    """Whether ERBR can be computed; of a batch of too ``few`` without their number."""
+    rows = "Some rows" if few else f"{graded:,} rows"
+    said = f"{rows} have graded relevance, so ERBR has no value."
     return Finding(
         "ERBR",
         BINARY,
         batch,
         passed=graded == 0,
         description=said if graded else "Relevance is 0 or 1 everywhere.",
-        metadata={"graded_rows": graded},
+        metadata={} if few else {"graded_rows": graded},
     )
 
 
-def verdict(score: ScoreName, limit: Threshold, batch: str, rows: Sequence[Row]) -> Finding:
+def verdict(
+    score: ScoreName,
+    limit: Threshold,
+    batch: str,
+    rows: Sequence[Row],
+    told: Sequence[Row] | None = None,
+) -> Finding:
     """One score on one batch, for every slice and attribute.
 
     Fails on a breach anywhere, and where the whole batch has no value, or too little to tell: what
     could not be shown is not fair.  Slices like that are listed, but fail nothing: small slices
     lack groups.  Composition is told and fails nothing: the order of the lists is not unfair.
+    ``told``, where it is another than ``rows``, is what is said of them: it fails for all alike.
     """
+    passed = bool(rows) and not any(_fails(row) for row in rows)
+    less = told is not None and told != rows
+    rows = rows if told is None else told
     breaches = [row for row in rows if row["status"] == "breach"]
     untold = [row for row in rows if row["status"] in ("undefined", "insufficient")]
-    missing = [row for row in untold if row["slice"] == WHOLE]
     mixed = [row for row in rows if row["status"] == "composition"]
     held = [row for row in rows if row["status"] == "ok"]
     return Finding(
         asset_of(score.measure.metric),
         score.slug,
         batch,
-        passed=bool(rows) and not breaches and not missing,
-        description=_verdict_text(limit, rows, breaches, mixed, untold),
+        passed=passed,
+        description=_verdict_text(limit, rows, breaches, mixed, untold) + (_LESS if less else ""),
         metadata={
             "score": score.label,
             "threshold": at_limit(limit),
@@ -123,6 +139,19 @@ def verdict(score: ScoreName, limit: Threshold, batch: str, rows: Sequence[Row])
             "untold": table([_shown(row) for row in untold]),
             "ok": table([_shown(row) for row in held if row["slice"] == WHOLE]),
         },
+    )
+
+
+_LESS = " What is about too few is judged and not told (privacy.min_cell)."
+
+
+def _place(row: Row) -> tuple[str, ...]:
+    return tuple(row[name] or "" for name in ("slice", "slice_value", "attribute"))
+
+
+def _fails(row: Row) -> bool:
+    return row["status"] == "breach" or (
+        row["slice"] == WHOLE and row["status"] in ("undefined", "insufficient")
     )
 
 

@@ -161,6 +161,7 @@ def _one(
     from pipeline.history.series import last_month
     from pipeline.monitoring.alerts import alerts
     from pipeline.runs.batches import run_batch
+    from pipeline.runs.outcome import as_told
     from pipeline.terminal.alerts import print_alerts
     from pipeline.terminal.closing import beside_breaches, untold_lines
     from pipeline.terminal.printing import (
@@ -174,6 +175,7 @@ def _one(
 
     out = console(quiet=events_of_run.silent)
     outcome = run_batch(settings, batch, notify=notify, publishing="changes", **work)
+    outcome = as_told(settings, outcome)
     events_of_run.add(outcome)
     breached = breaches(settings, [batch])
     if outcome.status in ("no_data", "refused", "failed"):
@@ -183,7 +185,7 @@ def _one(
         out.print(batch_line(outcome, out.encoding))
         for line in details(outcome):
             out.print(line)
-        for line in untold_lines(verdicts(settings, [batch])):
+        for line in untold_lines(verdicts(settings, [batch], told=True)):
             out.print(f"  {line}")
         if breached:
             out.print()
@@ -209,7 +211,9 @@ def _many(
     """Audit many batches: a line for each, and at the end what stands out."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+    from pipeline.history.queries import verdicts
     from pipeline.runs.batches import backfill as run_backfill
+    from pipeline.runs.outcome import as_told
     from pipeline.terminal.closing import closing
     from pipeline.terminal.printing import batch_line, console, details, later_lines
 
@@ -225,9 +229,10 @@ def _many(
         task = progress.add_task("batches", total=len(batches))
         events_of_run.above(progress.console)
         for outcome in run_backfill(settings, batches, finished=ends_of_runs.append, **work):
-            events_of_run.add(outcome)
-            out.print(batch_line(outcome, out.encoding))
-            for line in details(outcome):
+            told = as_told(settings, outcome)
+            events_of_run.add(told)
+            out.print(batch_line(told, out.encoding))
+            for line in details(told):
                 out.print(line)
             progress.advance(task)
     later = [batch for end in ends_of_runs for batch in end.assessed.later]
@@ -239,7 +244,8 @@ def _many(
     events_of_run.ended(gravest(events_of_run.outcomes, noticed, **ends))
     if as_json:
         document = {"batches": [_outcome(each) for each in events_of_run.outcomes], "later": later}
-        click.echo(json.dumps({**document, "breaches": noticed["breach"]}))
+        shown = verdicts(settings, list(batches), told=True)
+        click.echo(json.dumps({**document, "breaches": shown.get("breach", 0)}))
 
 
 @click.command()

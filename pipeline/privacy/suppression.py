@@ -1,4 +1,4 @@
-"""A history or a batch as others may see it: its tables, without the numbers that are about too few.
+"""A history or a batch as others may see it: its tables, without numbers that are about too few.
 
 The store keeps everything.  What leaves it (the published copy, ``evenrank history``, alerts, what
 Dagster shows, scores of files) is read through here; with ``privacy.min_cell`` off, that is the
@@ -188,7 +188,9 @@ class _Sizes:
         names = _columns(self._connection, self._database, table)
         absent = [f"NULL::BIGINT AS {name}" for name in perhaps if name not in names]
         if "batch" not in names:
-            absent.append(f"(SELECT any_value(batch) FROM {self._database}.{_SCORES.name}) AS batch")
+            absent.append(
+                f"(SELECT any_value(batch) FROM {self._database}.{_SCORES.name}) AS batch"
+            )
         return f"(SELECT {', '.join(['*', *absent])} FROM {self._database}.{table.name})"
 
     def _asked(self, query: str) -> list[tuple[Any, ...]]:
