@@ -48,7 +48,9 @@ def shop(folder: Path, rows: Rows, *, k: int = K, batch: str = DAY, **said: Any)
 
 def cells(settings: Settings) -> set[tuple[str, str]]:
     """Slice values and groups of which numbers are published."""
-    rows = read(store_of(settings).dashboard, "SELECT DISTINCT slice_value, group_value FROM v_groups")
+    rows = read(
+        store_of(settings).dashboard, "SELECT DISTINCT slice_value, group_value FROM v_groups"
+    )
     return {(row["slice_value"], row["group_value"]) for row in rows}
 
 
