@@ -3,7 +3,7 @@
 Not here: the split itself (``decomposition``), and its report (``report``).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from metrics import Counts, Measure, ScoreName, asked, parse_score
 from pipeline.compare.batches.cells import Stored, query_cells, slice_cells, stored
@@ -13,7 +13,6 @@ from pipeline.compare.batches.decomposition import split
 from pipeline.compare.batches.report import Explanation, Side
 from pipeline.errors import NoData, SettingsError, several
 from pipeline.history.manifest import Manifest, manifest
-from pipeline.history.queries import hidden_of
 from pipeline.privacy.small_cells import ALL, Block, Hidden, Place
 from pipeline.settings.audit import Settings
 from pipeline.settings.batch_keys import check_batch_key
@@ -54,8 +53,7 @@ def explain(
         raise SettingsError(f"--against {batch}: a batch is not compared with itself")
     sides = (stored(settings, first, manifest_rows), stored(settings, batch, manifest_rows))
     asked_of = chosen if name.measure.metric.grouped else None
-    hidden = {side.batch: hidden_of(settings, side.batch) for side in sides}
-    few = [each for each, out in hidden.items() if _is_hidden(out, ALL, asked_of)]
+    few = [side.batch for side in sides if _is_hidden(side.hidden, ALL, asked_of)]
     if few:
         raise NoData(
             f"{name.label}: {' and '.join(few)} is about too few for it to be told "
@@ -77,7 +75,7 @@ def explain(
     for way in ways:
         try:
             check_way(name.measure, way)
-            way_split = _split(settings, name, chosen, way, sides, (a, b), hidden.values())
+            way_split = _split(settings, name, chosen, way, sides, (a, b))
             if way_split.score.reason is not None:
                 raise NoData(way_split.score.reason)
             splits[way] = way_split
@@ -156,7 +154,6 @@ def _split(
     way: str,
     sides: tuple[Stored, Stored],
     whole: tuple[Counts, Counts],
-    hidden: Collection[Hidden],
 ) -> Split:
     good = settings.top_of_list == "good"
     if way == QUERY and QUERY not in settings.slices:
@@ -167,7 +164,10 @@ def _split(
     cells = slice_cells(settings, name.measure, attribute, way, *sides)
     asked_of = attribute if name.measure.metric.grouped else None
     left_out = {
-        value for value in cells for out in hidden if _is_hidden(out, Place(way, value), asked_of)
+        value
+        for value in cells
+        for side in sides
+        if _is_hidden(side.hidden, Place(way, value), asked_of)
     }
     return split(name, cells, *whole, top_is_good=good, left_out=left_out)
 
