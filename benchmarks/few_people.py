@@ -14,10 +14,12 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from io import StringIO
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -63,7 +65,6 @@ class Found:
 
     sought: Counter[str] = field(default_factory=Counter)
     found: Counter[str] = field(default_factory=Counter)
-    left: Counter[str] = field(default_factory=Counter)
 
     def add(self, what: str, sought: int, found: int) -> None:
         self.sought[what] += sought
@@ -186,7 +187,8 @@ def events(file: Path, of: World) -> tuple[str, dict[str, dict[Number, int]]]:
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             )
         )
-        assert result.success
+        failed = [event for event in result.all_events if event.is_step_failure]
+        assert result.success, [event.step_failure_data.error for event in failed]
         text = "\n".join(serialize_value(entry) for entry in instance.all_logs(result.run_id))
     counts: dict[str, dict[Number, int]] = {day: {} for day in days}
     for event in result.all_events:
@@ -324,12 +326,13 @@ def _query_sizes(tables: Tables) -> Any:
 def _windows(of: World, pinned: dict[str, set[Cell]], into: Found) -> None:
     """Cells of several days that are about few in all: found if they are on each of them."""
     days = sorted(of.days)
+    who = {day: _who(tables) for day, tables in of.days.items()}
     for width in (2, 3, 7, len(days)):
         for start in range(len(days) - width + 1):
             window = days[start : start + width]
             people: dict[Cell, tuple[set[str], set[str]]] = {}
             for day in window:
-                for cell, (queries, items) in _who(of.days[day]).items():
+                for cell, (queries, items) in who[day].items():
                     both = people.setdefault(cell, (set(), set()))
                     both[0].update(queries)
                     both[1].update(items)
@@ -337,7 +340,7 @@ def _windows(of: World, pinned: dict[str, set[Cell]], into: Found) -> None:
             found = [
                 cell
                 for cell in few
-                if all(cell in pinned[day] for day in window if cell in of.days[day].people)
+                if all(cell in pinned[day] for day in window if cell in who[day])
             ]
             into.add("slices and groups of windows of days", len(few), len(found))
 
@@ -410,39 +413,48 @@ def merged(*known: dict[str, dict[Number, int]]) -> dict[str, dict[Number, int]]
     return every
 
 
+def attacked(seed: int, days: int) -> Found:
+    """What is sought and found in one store."""
+    into, of = Found(), world(Random(seed), days)
+    with tempfile.TemporaryDirectory() as folder:
+        file = write(Path(folder), of)
+        texts = {}
+        texts["Dagster"], of_dagster = events(file, of)
+        texts |= dict(printed(file, of))
+        store = store_of(load_settings(file))
+        texts["copy"], of_copy = copied(store.dashboard)
+        texts["page"] = store.report.read_text("utf-8")
+        exported: dict[str, dict[Number, int]] = {}
+        _read_scores(exported, json.loads(texts["history --json"])["scores"])
+        attack(of, merged(of_dagster, of_copy, exported), into)
+        search(of, file, texts, into)
+    return into
+
+
 @click.command()
 @click.option("--stores", default=30, help="Stores [30].")
 @click.option("--days", default=20, help="Days of each [20].")
 @click.option("--seed", default=1, help="Seed [1].")
-@click.option("--quick", is_flag=True, help="One store of four days, and no document written.")
-def main(stores: int, days: int, seed: int, quick: bool) -> None:
+@click.option("--jobs", default=1, help="Stores at once [1].")
+@click.option("--quick", is_flag=True, help="One store of four days.")
+@click.option("--document", type=click.Path(path_type=Path), default=DOCUMENT)
+def main(stores: int, days: int, seed: int, jobs: int, quick: bool, document: Path) -> None:
     """Attack random stores, and write the table of docs/privacy.md."""
     into = Found()
     if quick:
         stores, days = 1, 4
-    for number in range(stores):
-        of = world(Random(1000 * seed + number), days)
-        with tempfile.TemporaryDirectory() as folder:
-            file = write(Path(folder), of)
-            texts = {}
-            texts["Dagster"], of_dagster = events(file, of)
-            texts |= dict(printed(file, of))
-            store = store_of(load_settings(file))
-            texts["copy"], of_copy = copied(store.dashboard)
-            texts["page"] = store.report.read_text("utf-8")
-            exported: dict[str, dict[Number, int]] = {}
-            _read_scores(exported, json.loads(texts["history --json"])["scores"])
-            attack(of, merged(of_dagster, of_copy, exported), into)
-            search(of, file, texts, into)
-        click.echo(f"{number + 1} of {stores}: {dict(into.found)}", err=True)
+    seeds = [1000 * seed + number for number in range(stores)]
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as workers:
+        each_store = workers.map(attacked, seeds, [days] * stores)
+        for number, store in enumerate(each_store, start=1):
+            into.sought += store.sought
+            into.found += store.found
+            click.echo(f"{number} of {stores}: {into}", err=True)
     measured = table(
         ["what is about too few", "sought", "found"],
         [[what, f"{count:,}", f"{into.found[what]:,}"] for what, count in into.sought.items()],
     )
-    if quick:
-        click.echo(measured)
-    else:
-        fill(DOCUMENT, [("few people", measured)])
+    fill(document, [("few people", measured)])
 
 
 if __name__ == "__main__":

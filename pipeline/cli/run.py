@@ -16,6 +16,7 @@ from pipeline.cli.common import CONFIG, DAY, FILE, JSON, QUIET, reports_errors, 
 from pipeline.cli.events import Events, events
 from pipeline.errors import AuditError, DataRefused, GateFailed, NoData, SettingsError, StoreBusy
 
+_UNTOLD = "A breach is about too few to be told, and fails the run (privacy.min_cell)."
 _NOTIFY = "Send new alerts, as `notify` in the settings says"
 
 
@@ -194,7 +195,10 @@ def _one(
                 out.print(line)
         print_watched(out, settings, last_month(settings, batch))
         print_alerts(out, alerts(settings, batches=[batch]), "Alerts seen in the batch")
-    events_of_run.ended(gravest([outcome], _noticed(settings, [batch]), **ends))
+    noticed = _noticed(settings, [batch])
+    if noticed["breach"] and not breached and "breach" in ends["fail_on"]:
+        out.print(_UNTOLD)
+    events_of_run.ended(gravest([outcome], noticed, **ends))
     if as_json:
         click.echo(json.dumps({**_outcome(outcome), "breaches": len(breached)}))
 
@@ -241,11 +245,13 @@ def _many(
             out.print(line)
         closing(settings, events_of_run.outcomes)
     noticed = _noticed(settings, list(batches))
+    shown = verdicts(settings, list(batches), told=True).get("breach", 0)
+    if noticed["breach"] and not shown and "breach" in ends["fail_on"]:
+        out.print(_UNTOLD)
     events_of_run.ended(gravest(events_of_run.outcomes, noticed, **ends))
     if as_json:
         document = {"batches": [_outcome(each) for each in events_of_run.outcomes], "later": later}
-        shown = verdicts(settings, list(batches), told=True)
-        click.echo(json.dumps({**document, "breaches": shown.get("breach", 0)}))
+        click.echo(json.dumps({**document, "breaches": shown}))
 
 
 @click.command()

@@ -10,7 +10,7 @@ import pytest
 from command import evenrank
 from dagster._serdes import serialize_value
 from secret_few import DAYS, K, log, named, write
-from stores import deliver, ranking
+from stores import deliver, lists, ranking
 
 from assets.definitions import definitions
 from pipeline.settings.load import load_settings
@@ -83,6 +83,38 @@ def test_runs_say_nothing_about_few(file: Path) -> None:
         assert named(shown.output) == []
     notices = file.parent / "notices"
     assert not notices.exists() or named(notices.read_text("utf-8")) == []
+
+
+@pytest.mark.slow
+def test_a_breach_that_is_not_told_fails_a_run_and_a_check(tmp_path: Path) -> None:
+    """Of gender nothing breaches but on phones, where the women are one person."""
+    rows = lists(
+        *(ranking(f"p{n}", "MMF", device="phone", region="x") for n in range(20)),
+        *(ranking(f"d{n}", "FMF"[n % 2 :][:2], device="desk", region="x") for n in range(20)),
+        *(ranking(f"t{n}", "FMF"[n % 2 :][:2], device="tablet", region="x") for n in range(30)),
+    )
+    rows = [
+        row | {"item_id": "Ada"} if (row["gender"], row["device"]) == ("F", "phone") else row
+        for row in rows
+    ]
+    limit = {"min": 0.9, "slices": ["device"], "attributes": ["gender"]}
+    file = write(tmp_path, thresholds={"EXP.MinMaxRatio": limit}, slices=["device"])
+    for day in DAYS:
+        deliver(tmp_path, rows, batch=day)
+    words = ("run", "--batch", DAY, "--config", file, "--force", "--fail-on", "breach")
+    ended = evenrank(*words)
+    assert ended.exit_code == 5
+    assert "A breach is about too few to be told" in ended.output
+    assert named(ended.output) == []
+    assert "Beyond" not in ended.output
+    said = json.loads(evenrank(*words, "--json").stdout.splitlines()[-1])
+    assert said["breaches"] == 0
+    (check,) = {
+        event
+        for event in materialized(file)
+        if '"EXP_MinMaxRatio"' in event and "did not pass" in event and DAY in event
+    } or {""}
+    assert "judged and not told" in check
 
 
 @pytest.mark.slow
