@@ -132,13 +132,18 @@ def _succeeded(batch: str, result: "dg.ExecuteInProcessResult") -> Outcome:
         if event.is_step_materialization and event.asset_key
     }
     log, history = said["ranking_log"], said["fairness_history"]
+    # Of a batch of too few, no number is told.
+    lists, read, accepted, rejected = (
+        _count(log, name) if name in log else None
+        for name in ("lists", "rows_read", "dagster/row_count", "rows_rejected")
+    )
     return Outcome(
         batch,
         "done" if history["changed"].value else "unchanged",
-        lists=_count(log, "lists"),
-        rows_read=_count(log, "rows_read"),
-        rows_accepted=_count(log, "dagster/row_count"),
-        rows_rejected=_count(log, "rows_rejected"),
+        lists=lists,
+        rows_read=read,
+        rows_accepted=accepted,
+        rows_rejected=rejected,
         scores=_count(history, "dagster/row_count"),
         breaches=0 if history["gated"].value else _count(history, "breaches"),
         gated=bool(history["gated"].value),

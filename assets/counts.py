@@ -4,6 +4,7 @@ Not here: how they are counted (``pipeline.counts``).
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import dagster as dg
 
@@ -14,6 +15,11 @@ from assets.reads import count_tables
 from assets.resources import Audit
 from pipeline.runs.steps import measure_batch
 from pipeline.settings.audit import Settings
+
+
+def numbers(settings: Settings, rows: int) -> dict[str, Any]:
+    """What plots over batches: none where it would tell how many cells are about too few."""
+    return {} if settings.privacy.min_cell > 1 else {"dagster/row_count": rows}
 
 
 def count_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
@@ -46,7 +52,7 @@ def count_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> d
         if not found:
             raise failure(gone, len(context.partition_keys))
         for table in tables:
-            said = {key: {"dagster/row_count": rows[table.name]} for key, rows in found.items()}
+            said = {key: numbers(audit.settings, rows[table.name]) for key, rows in found.items()}
             yield materialized(context, table.name, said, gone)
 
     return measure

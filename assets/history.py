@@ -162,13 +162,13 @@ def by_schedule(run: dg.DagsterRun) -> bool:
 
 def into_history(settings: Settings, batch: str, work: str) -> dict[str, Any]:
     """Make what the run computed the batch's result; returns numbers that plot."""
-    verdicts = verdict_counts(stored(settings, batch, work).scores)
+    told = stored(settings, batch, work).told
     merged = merge(settings, batch, work)
     forget(settings, batch)
     return {
-        "dagster/row_count": merged.scores,
+        "dagster/row_count": len(told),
         "revision": merged.revision,
         "changed": merged.changed,
         **({"notes": "\n".join(merged.notes)} if merged.notes else {}),
-        **verdicts,
+        **verdict_counts(told),
     }

@@ -20,9 +20,13 @@ from pipeline.settings.audit import Settings
 from pipeline.version import code_version
 from schemas.rules import ranking_log as ranking_log_table
 
+_FEW = "The batch is about too few for its numbers to be told (privacy.min_cell)."
+
 
 def numbers(found: Ingested) -> dict[str, Any]:
-    """What plots over batches."""
+    """What plots over batches; of a batch of too few, remarks only."""
+    if found.few:
+        return {"notes": "\n".join((_FEW, *found.notes))}
     unknown = {f"unknown {name}": rows for name, rows in found.unknown_rows.items()}
     return {
         "dagster/row_count": found.rows_accepted,

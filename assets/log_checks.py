@@ -71,7 +71,11 @@ def log_results(
             metadata={"status": why.status, **_read(refused.get(batch))},
         )
     for batch, found in accepted.items():
-        kept = f"{found.rows_accepted:,} of {found.rows_read:,} rows in {found.lists:,} lists"
+        kept = (
+            "Rows of too few queries or items to be told of are"
+            if found.few
+            else f"{found.rows_accepted:,} of {found.rows_read:,} rows in {found.lists:,} lists"
+        )
         yield Finding(
             "ranking_log",
             CONTRACT,
@@ -87,9 +91,11 @@ def log_results(
             ALL_ACCEPTED,
             batch,
             passed=found.rows_rejected == 0,
-            description=f"{found.rows_rejected:,} rows in {found.lists_rejected:,} lists rejected."
-            if found.rows_rejected
-            else "Every row is accepted.",
+            description="Every row is accepted."
+            if not found.rows_rejected
+            else "Some rows are rejected."
+            if found.few
+            else f"{found.rows_rejected:,} rows in {found.lists_rejected:,} lists rejected.",
             metadata=_read(found),
         )
         if _joins(settings):
@@ -109,7 +115,7 @@ def _joined(settings: Settings, batch: str, found: Ingested) -> Finding:
 
 
 def _read(found: Ingested | None) -> dict[str, Any]:
-    if found is None:
+    if found is None or found.few:
         return {}
     return {
         "rows_read": found.rows_read,

@@ -62,7 +62,7 @@ def score_checks(
 
         def findings(batch: str, found: Stored) -> Iterator[Finding]:
             if ("ERBR", BINARY) in selected:
-                yield binary_result(batch, found.info["graded_rows"])
+                yield binary_result(batch, found.info["graded_rows"], few=found.few)
             labels = [judged[key][0] for key in selected if key in judged]
             yield from verdicts(audit.settings, labels, batch, found)
 
@@ -91,8 +91,10 @@ def verdicts(
     for label in labels:
         rows = [row for row in found.scores if label_of(row) == label]
         judged_here = [row for row in rows if row["status"] != "not_judged"]
+        places = {_place(row) for row in judged_here}
+        told = [row for row in found.told if label_of(row) == label and _place(row) in places]
         limit = settings.thresholds[label]
-        said = verdict(parse_score(label), limit, batch, judged_here, found.groupless)
+        said = verdict(parse_score(label), limit, batch, judged_here, told, found.groupless)
         if closed:
             text = f"Not judged: {closed}. By itself: {said.description}"
             said = replace(said, passed=False, description=text)
@@ -106,23 +108,24 @@ def _closed(settings: Settings, batch: str, found: Stored) -> str | None:
     )
     gate = join_gate(rows, joined, differ, settings.gate)
     if gate and not gate.passed:
-        return f"the data gate {gate.gate} is closed: {gate.text}"
+        return f"the data gate {gate.gate} is closed" + ("" if found.few else f": {gate.text}")
     merged = manifest(settings).get(batch)
     if merged is None or merged.run_id != found.info["run_id"]:
         return None
     return next((each.text for each in unjudged(settings, [batch]) if each.gated), None)
 
 
-def binary_result(batch: str, graded: int) -> Finding:
-    """Whether ERBR can be computed."""
-    said = f"{graded:,} rows have graded relevance, so ERBR has no value."
+def binary_result(batch: str, graded: int, *, few: bool = False) -> Finding:
+    """Whether ERBR can be computed; of a batch of too ``few`` without their number."""
+    rows = "Some rows" if few else f"{graded:,} rows"
+    said = f"{rows} have graded relevance, so ERBR has no value."
     return Finding(
         "ERBR",
         BINARY,
         batch,
         passed=graded == 0,
         description=said if graded else "Relevance is 0 or 1 everywhere.",
-        metadata={"graded_rows": graded},
+        metadata={} if few else {"graded_rows": graded},
     )
 
 
@@ -131,6 +134,7 @@ def verdict(
     limit: Threshold,
     batch: str,
     rows: Sequence[Row],
+    told: Sequence[Row] | None = None,
     groupless: Collection[str] = (),
 ) -> Finding:
     """One score on one batch, for every slice and attribute.
@@ -140,20 +144,25 @@ def verdict(
     of the attribute has a value, or the whole batch: small slices lack groups.  Nothing is fair of
     ``groupless`` attributes.  Composition is told and fails nothing: the order of the lists is not
     unfair.
+    ``told``, where it is another than ``rows``, is what is said of them: it fails for all alike.
     """
+    nobody = sorted({row["attribute"] for row in rows} & {*groupless})
+    failing = [*filter(_fails, rows), *_without_value(rows), *nobody]
+    passed = bool(rows) and not failing
+    less = told is not None and told != rows
+    rows = rows if told is None else told
     breaches = [row for row in rows if row["status"] == "breach"]
     untold = [row for row in rows if row["status"] in ("undefined", "insufficient")]
-    missing = [row for row in untold if row["slice"] == WHOLE] + _without_value(rows)
-    nobody = sorted({row["attribute"] for row in rows} & {*groupless})
     mixed = [row for row in rows if row["status"] == "composition"]
     held = [row for row in rows if row["status"] == "ok"]
     return Finding(
         asset_of(score.measure.metric),
         score.slug,
         batch,
-        passed=bool(rows) and not breaches and not missing and not nobody,
+        passed=passed,
         description="".join(f"{name} has no group but {UNKNOWN}. " for name in nobody)
-        + _verdict_text(limit, rows, breaches, mixed, untold),
+        + _verdict_text(limit, rows, breaches, mixed, untold)
+        + (_LESS if less else ""),
         metadata={
             "score": score.label,
             "threshold": at_limit(limit),
@@ -178,6 +187,19 @@ def _without_value(rows: Sequence[Row]) -> list[Row]:
 
 def _has_value(row: Row) -> bool:
     return row["status"] != "undefined" or row["value"] is not None
+
+
+_LESS = " What is about too few is judged and not told (privacy.min_cell)."
+
+
+def _place(row: Row) -> tuple[str, ...]:
+    return tuple(row[name] or "" for name in ("slice", "slice_value", "attribute"))
+
+
+def _fails(row: Row) -> bool:
+    return row["status"] == "breach" or (
+        row["slice"] == WHOLE and row["status"] in ("undefined", "insufficient")
+    )
 
 
 def _worst_first(score: ScoreName, rows: Sequence[Row]) -> list[Row]:

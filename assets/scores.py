@@ -16,10 +16,12 @@ from assets.month import last_month, past_rows
 from assets.partitions import SINGLE_RUN
 from assets.reads import tables_read
 from assets.resources import Audit
+from assets.stored import stored
 from metrics import FAIRNESS, METRICS, Measure, Metric, ScoreName
 from pipeline.runs.steps import score_batch
 from pipeline.settings.audit import Settings
 from pipeline.settings.sections import Threshold
+from schemas.columns import Row
 from schemas.scores import FAIRNESS_HISTORY
 
 
@@ -97,6 +99,15 @@ def tags(measures: Sequence[Measure]) -> dict[str, str]:
     return {"family": metrics[0].family.name, "values": "_or_".join(sorted(kinds))}
 
 
+def _told(settings: Settings, batch: str, work: str, measures: Sequence[Measure]) -> list[Row]:
+    """Score a batch; returns what is told of the scores of ``measures``."""
+    scores = score_batch(settings, batch, work, measures)
+    if settings.privacy.min_cell <= 1:
+        return scores
+    labels = {measure.label for measure in measures}
+    return [row for row in stored(settings, batch, work).told if row["metric"] in labels]
+
+
 def metric_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
     """The assets of the metrics that the settings name."""
     by_asset = measures_by_asset(settings)
@@ -126,7 +137,7 @@ def metric_assets(settings: Settings, batches: dg.PartitionsDefinition[str]) -> 
         selected = {key.to_user_string() for key in context.selected_asset_keys}
         measures = [each for each in audit.settings.measures if asset_of(each.metric) in selected]
         found, gone = each_batch(
-            context, audit.settings, lambda key: score_batch(audit.settings, key, work, measures)
+            context, audit.settings, lambda key: _told(audit.settings, key, work, measures)
         )
         if not found:
             raise failure(gone, len(context.partition_keys))

@@ -71,6 +71,7 @@ PREFIX_STATS = Table(
         Column("entropy_sum", "HUGEINT", "entropy part of the divergence, scaled by 2^56"),
         Column("share_sum", "HUGEINT", "weighted share of the prefixes, scaled by 2^56"),
         Column("own_sum", "HUGEINT", "divergence from the list's own mix, scaled by 2^56"),
+        Column("items", "BIGINT", "distinct items of the group; null: never counted", True),
     ),
     key=("slice", "slice_value", "attribute", "group_value"),
 )

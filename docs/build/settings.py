@@ -95,7 +95,8 @@ MEANINGS = {
     "privacy.hash_ids": "ids that are replaced by a keyed hash when they are read: `list_id`, "
     "`item_id`, `query_id`",
     "privacy.key": "name of the environment variable that holds the key of the hash",
-    "privacy.min_cell": "least queries of a group in a slice whose numbers are published; 0: all",
+    "privacy.min_cell": "least queries, lists and items of a group in a slice whose numbers are "
+    "told; 0: all",
     "privacy.keep_rows_days": "days after which rows of a batch are removed from the store; its "
     "scores and counts stay",
     "privacy.show_values": "whether messages may show values of ids, names and texts of the logs",

@@ -51,12 +51,16 @@ def compare(
     is the reference.
     """
     from pipeline.compare.logs.compare import compare as compared
+    from pipeline.compare.logs.report import LESS
+    from pipeline.errors import SettingsError
     from pipeline.terminal.printing import console, printable
 
     if table:
         _refuse_input(table, a, b)
     comparison = compared(a, b, metrics=metrics, k=k, p=p, config=config)
     if table:
+        if not comparison.told:
+            raise SettingsError(f"--csv {table}: {LESS}")
         _write(comparison, table)
     if as_json:
         click.echo(json.dumps(comparison.document()))
@@ -71,7 +75,7 @@ def compare(
             f"p={weight['p']!r}: the first {weight['ranks']} ranks decide "
             f"{weight['weight']:.0%} of RBO and RBD"
         )
-    if top:
+    if top and comparison.told:
         out.print()
         _print_queries(out, comparison, top)
 
@@ -107,6 +111,7 @@ def _write(comparison: "Comparison", path: Path) -> None:
 
 def _heading(comparison: "Comparison") -> Iterator[str]:
     """What was read, how lists were matched and what that leaves out."""
+    from pipeline.compare.logs.report import LESS
     from pipeline.formatting.numbers import counted
 
     for letter, side in (("A", comparison.a), ("B", comparison.b)):
@@ -114,6 +119,9 @@ def _heading(comparison: "Comparison") -> Iterator[str]:
         size = f"{counted(side.lists, 'list')}, {counted(side.rows, 'row')}{rejected}"
         yield f"{letter}  {size}: {side.name}"
         yield from (f"   {note}" for note in side.notes)
+    if not comparison.told:
+        yield LESS
+        return
     how = comparison.matching
     queries = f"{how.queries:,} {'query' if how.queries == 1 else 'queries'}"
     yield f"{queries} in both, {how.only_a:,} only in A, {how.only_b:,} only in B"
@@ -132,7 +140,9 @@ def _print_overall(out: "Console", comparison: "Comparison") -> None:
     from pipeline.formatting.numbers import counted, score_text
     from pipeline.terminal.printing import printable
 
-    out.print(f"Mean over {counted(comparison.matching.lists, 'matched list')}", style="bold")
+    told = comparison.told
+    how_many = counted(comparison.matching.lists, "matched list") if told else "matched lists"
+    out.print(f"Mean over {how_many}", style="bold")
     table = Table(box=None, pad_edge=False)
     table.add_column("score", no_wrap=True)
     table.add_column("value", overflow="fold")
@@ -141,7 +151,8 @@ def _print_overall(out: "Console", comparison: "Comparison") -> None:
     for each in comparison.overall:
         without = comparison.matching.lists - each.lists
         cells = (each.name.label, score_text(each.value, each.reason))
-        table.add_row(*map(printable, cells), f"{each.lists:,}", f"{without:,}" if without else "")
+        sizes = (f"{each.lists:,}", f"{without:,}" if without else "") if told else ("", "")
+        table.add_row(*map(printable, cells), *sizes)
     out.print(table)
 
 

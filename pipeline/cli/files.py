@@ -12,6 +12,7 @@ import click
 
 from pipeline.cli.common import CONFIG, FILE, JSON, QUIET, reports_errors, settings_of
 
+_FEW = "Too few queries or items for any number about them to be told (privacy.min_cell)."
 _FILES = click.argument("files", nargs=-1, required=True, type=FILE)
 _ITEMS = click.option("--items", type=FILE, help="Item table: item_id and attributes.")
 _ATTRIBUTE = click.option(
@@ -137,11 +138,16 @@ def score(
         click.echo(json.dumps(document))
         return
     out = console(quiet=quiet)
+    if scored.ingested.few:
+        out.print(_FEW)
+        return
     rejected = f", {scored.ingested.rows_rejected:,} rejected" if scored.ingested.rules else ""
     read = f"{counted(document['lists'], 'list')}, {counted(document['rows'], 'row')}"
     out.print(f"{read}{rejected}")
     for line in (*scored.ingested.notes, *rule_lines(scored.ingested.rules)):
         out.print(printable(f"  {line}"))
+    if scored.less:
+        out.print("  Numbers about too few are left out (privacy.min_cell).")
     columns = SCORE_COLUMNS if not intervals else INTERVAL_COLUMNS
     print_scores(out, scored.scores, columns=columns)
 
@@ -200,7 +206,7 @@ def check(
         ingested = check_files(settings, list(files), items)
     except BatchRefused as refused:
         ingested = refused.ingested
-    document = {
+    document: dict[str, Any] = {
         "lists": ingested.lists,
         "rows": ingested.rows_read,
         "accepted": ingested.rows_accepted,
@@ -210,7 +216,9 @@ def check(
         "graded": ingested.graded_rows,
     }
     if as_json:
-        click.echo(json.dumps(document))
+        click.echo(json.dumps(dict.fromkeys(document) if ingested.few else document))
+    elif ingested.few:
+        console(quiet=quiet).print(_FEW)
     else:
         out = console(quiet=quiet)
         read = counted(ingested.rows_read, "row")

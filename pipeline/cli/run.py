@@ -16,6 +16,7 @@ from pipeline.cli.common import CONFIG, DAY, FILE, JSON, QUIET, reports_errors, 
 from pipeline.cli.events import Events, events
 from pipeline.errors import AuditError, DataRefused, GateFailed, NoData, SettingsError, StoreBusy
 
+_UNTOLD = "a breach about too few to be told (privacy.min_cell)"
 _NOTIFY = "Send new alerts, as `notify` in the settings says"
 
 
@@ -72,8 +73,10 @@ def _noticed(settings: Any, batches: list[str]) -> dict[str, list[str]]:
         return [counted(number, what)] if number else []
 
     seen = alerts(settings, batches=batches)
+    breaches = verdicts(settings, batches, told=True).get("breach", 0)
+    untold = not breaches and verdicts(settings, batches).get("breach", 0) > 0
     found = {
-        "breach": counted_if_any(verdicts(settings, batches).get("breach", 0), "breach"),
+        "breach": [_UNTOLD] if untold else counted_if_any(breaches, "breach"),
         "shift": counted_if_any(sum(row["kind"] == "shift" for row in seen), "shift"),
         "missing": counted_if_any(sum(row["kind"] == "missing" for row in seen), "missing group"),
     }
@@ -179,6 +182,7 @@ def _one(
     from pipeline.history.series import last_month
     from pipeline.monitoring.alerts import alerts
     from pipeline.runs.batches import run_batch
+    from pipeline.runs.outcome import as_told
     from pipeline.terminal.alerts import print_alerts
     from pipeline.terminal.closing import beside_breaches, untold_lines
     from pipeline.terminal.printing import (
@@ -192,6 +196,7 @@ def _one(
 
     out = console(quiet=events_of_run.silent)
     outcome = run_batch(settings, batch, notify=notify, publishing="changes", **work)
+    outcome = as_told(settings, outcome)
     events_of_run.add(outcome)
     breached = breaches(settings, [batch])
     if outcome.status in ("no_data", "refused", "failed"):
@@ -201,7 +206,7 @@ def _one(
         out.print(batch_line(outcome, out.encoding))
         for line in details(outcome):
             out.print(line)
-        for line in untold_lines(verdicts(settings, [batch])):
+        for line in untold_lines(verdicts(settings, [batch], told=True)):
             out.print(f"  {line}")
         if breached:
             out.print()
@@ -232,6 +237,7 @@ def _many(
 
     from pipeline.history.queries import verdicts
     from pipeline.runs.batches import backfill as run_backfill
+    from pipeline.runs.outcome import as_told
     from pipeline.terminal.closing import closing
     from pipeline.terminal.printing import batch_line, console, details, later_lines
 
@@ -247,9 +253,10 @@ def _many(
         task = progress.add_task("batches", total=len(batches))
         events_of_run.above(progress.console)
         for outcome in run_backfill(settings, batches, finished=ends_of_runs.append, **work):
-            events_of_run.add(outcome)
-            out.print(batch_line(outcome, out.encoding))
-            for line in details(outcome):
+            told = as_told(settings, outcome)
+            events_of_run.add(told)
+            out.print(batch_line(told, out.encoding))
+            for line in details(told):
                 out.print(line)
             progress.advance(task)
     later = [batch for end in ends_of_runs for batch in end.assessed.later]
@@ -258,13 +265,14 @@ def _many(
             out.print(line)
         closing(settings, events_of_run.outcomes)
     noticed = _noticed(settings, list(batches))
+    shown = verdicts(settings, list(batches), told=True).get("breach", 0)
     failed_on = _failed_on(noticed, ends["fail_on"])
     events_of_run.ended(gravest(events_of_run.outcomes, noticed, **ends), failed_on)
     if as_json:
         document = {
             "batches": [_outcome(each) for each in events_of_run.outcomes],
             "later": later,
-            "breaches": verdicts(settings, batches).get("breach", 0),
+            "breaches": shown,
             "failed_on": list(events_of_run.failed_on),
         }
         click.echo(json.dumps(document))

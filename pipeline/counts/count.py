@@ -11,6 +11,7 @@ import duckdb
 
 from pipeline.counts.dimensions import dimensions_of
 from pipeline.counts.group_counts import fill_group_counts
+from pipeline.counts.group_items import fill_group_items
 from pipeline.counts.item_counts import count_items
 from pipeline.counts.list_stats import fill_list_stats
 from pipeline.counts.mix_counts import fill_bucket_lengths, fill_mix_counts, sample_lists
@@ -58,6 +59,7 @@ def count_batch(
             counters.store(attribute)
             fill_group_counts(counting, attribute)
             fill_mix_counts(counting, attribute)
+        fill_group_items(counting)
         if evidence:
             fill_bucket_lengths(counting)
         count_items(counting)

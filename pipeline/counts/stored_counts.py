@@ -47,6 +47,8 @@ from schemas.counts import (
 )
 
 Slice = tuple[str, str]
+_PREFIXES = PREFIX_STATS.without("items")
+"""What scores are made of: how many people a group is says what may be told of it."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class StoredCounts:
         self.slices = {_slice(row): row for row in self._read(SLICE_COUNTS)}
         self._gaps = {_slice(row): row for row in self._read(ITEM_GAPS)}
         self._pairs = self._by_group(PAIR_STATS)
-        self._prefixes = self._by_group(PREFIX_STATS)
+        self._prefixes = self._by_group(_PREFIXES)
         self._usable: dict[tuple[Slice, str | None], list[Row]] | None = None
         self._list_rows: dict[tuple[Slice, str | None], list[Row]] = {}
         for row in self._read(LIST_STATS):
@@ -279,6 +281,7 @@ def check_counts(connection: duckdb.DuckDBPyConnection, batch: str) -> None:
         ).fetchall()
     )
     wanted = {(table.name, name) for table in KEPT_COUNTS for name in table.names}
+    wanted -= {(PREFIX_STATS.name, name) for name in {*PREFIX_STATS.names} - {*_PREFIXES.names}}
     if not wanted <= there:
         raise AuditError(
             f"{batch}: its counts are those of an older version; run it again from its logs"

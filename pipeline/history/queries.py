@@ -9,6 +9,7 @@ from typing import Any
 from metrics import METRICS, WHOLE
 from pipeline.history.commits import has_history
 from pipeline.history.opening import HISTORY_DATABASE, has_table, open_history
+from pipeline.privacy.small_cells import Hidden
 from pipeline.privacy.suppression import Shown
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
@@ -53,16 +54,21 @@ def breaches(settings: Settings, batches: Sequence[str]) -> list[Row]:
     return labelled(settings, "status = 'breach' AND list_contains(?, batch)", [list(batches)])
 
 
-def verdicts(settings: Settings, batches: Sequence[str]) -> dict[str, int]:
+def verdicts(settings: Settings, batches: Sequence[str], *, told: bool = False) -> dict[str, int]:
     """How many scores have each status; of those that are neither ok nor a breach, whole batches.
 
     Small slices lack groups, and differ in what lists they hold, every day, which is no news.
+    ``told``: of the scores as others may see them, as for anything that is shown; exit codes are
+    about all.
     """
     if not has_history(store_of(settings)):
         return {}
     with open_history(settings, read_only=True) as connection:
+        source = f"{HISTORY_DATABASE}.{FAIRNESS_HISTORY.name}"
+        if told:
+            source = Shown(connection, settings, batches=batches).table(FAIRNESS_HISTORY)
         rows = connection.execute(
-            f"SELECT status, count(*) FROM {HISTORY_DATABASE}.fairness_history "
+            f"SELECT status, count(*) FROM {source} "
             "WHERE (slice = ? OR status NOT IN ('undefined', 'insufficient', 'composition')) "
             "AND list_contains(?, batch) "
             "GROUP BY status",
@@ -83,19 +89,19 @@ def judged_slices(settings: Settings, rows: Sequence[Row]) -> list[Row]:
 def counted_and_shifts(
     settings: Settings, batches: Sequence[str]
 ) -> tuple[dict[tuple[str, str], int], dict[str, int]]:
-    """Scores of whole batches by batch and status, and by batch the shifts that were seen."""
+    """Told scores of whole batches by batch and status, and by batch the shifts that were seen."""
     with open_history(settings, read_only=True) as connection:
+        shown = Shown(connection, settings)
         counts = {
             (batch, status): count
             for batch, status, count in connection.execute(
-                "SELECT batch, status, count(*) FROM history.fairness_history "
+                f"SELECT batch, status, count(*) FROM {shown.table(FAIRNESS_HISTORY)} "
                 "WHERE slice = ? AND list_contains(?, batch) GROUP BY ALL",
                 [WHOLE, list(batches)],
             ).fetchall()
         }
         if not has_table(connection, ALERT_BATCHES):
             return counts, {}
-        shown = Shown(connection, settings)
         moved = connection.execute(
             f"SELECT batch, count(*) FROM {shown.table(ALERT_BATCHES)} AS seen "
             f"JOIN {shown.table(ALERTS)} AS alerts USING (alert) "
@@ -103,3 +109,11 @@ def counted_and_shifts(
             [list(batches)],
         ).fetchall()
     return counts, dict(moved)
+
+
+def hidden_of(settings: Settings, batch: str) -> Hidden:
+    """What is left out of a batch of the history as about too few."""
+    if settings.privacy.min_cell <= 1 or not has_history(store_of(settings)):
+        return Hidden()
+    with open_history(settings, read_only=True) as connection:
+        return Shown(connection, settings, batches=[batch]).hidden(batch)

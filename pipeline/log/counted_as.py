@@ -75,7 +75,7 @@ def notes_on_counted(reading: Reading) -> tuple[str, ...]:
         ).fetchall()
         if not found:
             continue
-        if reading.settings.privacy.show_values:
+        if reading.settings.privacy.names_groups:
             said = [
                 f"{counted(rows, 'row')} with {shown(value)} {_count(rows)} as {shown(group)}"
                 for value, group, rows in found[:_SHOWN]

@@ -48,7 +48,7 @@ from schemas.columns import internal, literal
 from schemas.counts import GROUP_SIZES
 from schemas.history import IdsDiffer
 from schemas.rules import LOGGED, RANK
-from schemas.stored_log import LOG_ROWS, stored_log, views
+from schemas.stored_log import LOG_ITEMS, LOG_ROWS, stored_log, views
 from schemas.tables import REJECTED_ROWS, RULE_COUNTS
 
 _SHOWN_GROUPS = 10  # values in one line of a message
@@ -61,7 +61,8 @@ class Ingested:
     ``graded_rows`` have a relevance other than 0 and 1; ``unknown_rows`` counts, per attribute,
     accepted rows without a group; ``notes`` are remarks on what was delivered.  ``rows_joined``
     counts accepted rows whose item the item table holds, None where no attribute comes from one,
-    and ``ids_differ_in`` says why few do, where that is plain.
+    and ``ids_differ_in`` says why few do, where that is plain.  ``few``: accepted
+    rows are of too few queries or items for any number about them to be told.
     """
 
     rows_read: int
@@ -74,6 +75,7 @@ class Ingested:
     notes: tuple[str, ...] = ()
     rows_joined: int | None = None
     ids_differ_in: IdsDiffer | None = None
+    few: bool = False
 
     @property
     def rows_rejected(self) -> int:
@@ -310,7 +312,7 @@ def _within_limits(reading: Reading, ingested: Ingested) -> Ingested:
         if strange:
             rows = sum(count for _, count in strange)
             strange_groups = ", ".join(repr(value) for value, _ in strange[:_SHOWN_GROUPS])
-            shown = f": {strange_groups}" if settings.privacy.show_values else ""
+            shown = f": {strange_groups}" if settings.privacy.names_groups else ""
             problems.append(
                 f"{name}: {counted(rows, 'row')} in {counted(len(strange), 'group')} that "
                 f"`groups` in the settings does not name{shown}"
@@ -325,7 +327,19 @@ def _within_limits(reading: Reading, ingested: Ingested) -> Ingested:
             problems.append(f"{name}: {values:,} values (limits.slice_values)")
     if problems:
         raise DataRefused(several("the batch is refused", problems))
-    return replace(ingested, unknown_rows=unknown)
+    return replace(ingested, unknown_rows=unknown, few=_are_few(reading))
+
+
+def _are_few(reading: Reading) -> bool:
+    """Whether fewer queries or items were accepted than a number must be about to be told."""
+    least = reading.settings.privacy.min_cell
+    if least <= 1:
+        return False
+    ((queries, items),) = reading.rows(
+        f"SELECT (SELECT count(DISTINCT query_id) FROM {reading.database}.log_lists), "
+        f"(SELECT count(*) FROM {reading.database}.{LOG_ITEMS.name})"
+    )
+    return bool(min(queries, items) < least)
 
 
 def _long_names(settings: Settings, column: str, longest: int) -> list[str]:

@@ -21,7 +21,9 @@ _SAMPLES = 8
 _NUMBERS = frozenset(column.name for column in LOGGED if column.type != "VARCHAR")
 _NUMBER = re.compile(r"\s*[+-]?(\d[\d.,_]*([eE][+-]?\d+)?|nan|inf(inity)?|true|false)\s*", re.I)
 _LONGEST_NUMBER = 40
-"""Characters of a text that may still be a number, and nothing that would have to be hidden."""
+"""Characters of a text that may still be a number."""
+_MOST_DIGITS = 4
+"""Digits of a number that names nobody: a telephone number, a birthday or an id has more."""
 _ESSENTIAL = (LIST_ID.name, RANK.name, SCORE.name)
 """Columns whose loss leaves a hole in the list, so that dropping the row alone is not enough."""
 
@@ -143,8 +145,9 @@ def accepted(reading: Reading) -> str:
 def rule_counts(reading: Reading) -> tuple[RuleCount, ...]:
     """What was found, a rule each, with samples.
 
-    They show a value only if it looks like a number where there should be one: any other may be an
-    id, a name or a text that someone wrote, unless the settings say that values are shown.
+    They show a value only if it looks like a number of few digits where there should be one: any
+    other may be an id, a name or a text that someone wrote, unless the settings say that values are
+    shown.
     """
     shown = reading.settings.privacy.show_values
     samples: dict[str, list[str]] = {}
@@ -169,9 +172,10 @@ def rule_counts(reading: Reading) -> tuple[RuleCount, ...]:
 
 
 def _is_number(column: str, value: str) -> bool:
-    """Whether a delivered value says nothing but a number, in a column of numbers."""
+    """Whether a delivered value says nothing but a short number, in a column of numbers."""
     fits = len(value) <= _LONGEST_NUMBER and _NUMBER.fullmatch(value) is not None
-    return column in _NUMBERS and fits
+    few = sum(each.isdigit() for each in value) <= _MOST_DIGITS
+    return column in _NUMBERS and fits and few
 
 
 def rule_lines(rules: Iterable[RuleCount], samples: int = 3) -> list[str]:

@@ -1,13 +1,14 @@
-"""The history as others may see it: its tables, without the numbers that are about too few.
+"""A history or a batch as others may see it: its tables, without numbers that are about too few.
 
-The store keeps everything.  What leaves it (the published copy, ``evenrank history``, alerts) is
-read through here; with ``privacy.min_cell`` off, that is the tables as they are.
+The store keeps everything.  What leaves it (the published copy, ``evenrank history``, alerts, what
+Dagster shows, scores of files) is read through here; with ``privacy.min_cell`` off, that is the
+tables as they are.
 
 Not here: which numbers are about too few (``small_cells``).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -17,6 +18,7 @@ from metrics import WHOLE
 from pipeline.privacy.small_cells import SUPPRESSED, Block, Hidden, Place, hidden
 from pipeline.settings.audit import Settings
 from schemas.columns import Table, literal, quoted
+from schemas.counts import ITEM_GAPS, PREFIX_STATS, SLICE_COUNTS
 from schemas.history import BATCHES, COUNTS_OF_HISTORY, HISTORY, SUPERSEDED
 from schemas.judged import JUDGED_OF
 from schemas.monitoring import (
@@ -76,60 +78,132 @@ _BLOCK = (*_PLACE, "attribute")
 
 
 class Shown:
-    """The tables of a history that is attached as ``history``, as SQL to select from.
+    """The tables of a history, or of one batch's file, as SQL to select from.
 
-    Makes tables of the session that say what is left out of which batch.
+    They are those of the attached database ``name``; ``batches`` are the only ones asked about, by
+    default all.  Makes tables of the session that say what is left out of which batch.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        settings: Settings,
+        name: str = "history",
+        batches: Sequence[str] | None = None,
+    ) -> None:
         self.connection = connection
         self.hides = settings.privacy.min_cell > 1
+        self._name = quoted(name)
+        self._hidden: dict[str, Hidden] = {}
         if self.hides:
-            _note(connection, _found(connection, settings.privacy.min_cell))
+            sizes = _Sizes(connection, name, batches)
+            self._hidden = sizes.hidden(settings.privacy.min_cell)
+            _note(connection, self._hidden)
 
     def tells(self, table: Table) -> bool:
         """Whether anything of a table is told."""
         return not (self.hides and table in UNTOLD)
 
     def table(self, table: Table) -> str:
-        """SQL of a table to select from, with the columns that the history has."""
-        source = f"history.{table.name}"
+        """SQL of a table to select from, with the columns that the database has."""
+        source = f"{self._name}.{table.name}"
         query = _QUERIES.get(table.name) if self.hides else None
         if query is None:
             return source
         names = self.connection.sql(f"FROM {source} LIMIT 0").columns
         return f"({query(source, names)})"
 
+    def hidden(self, batch: str) -> Hidden:
+        """What is left out of a batch."""
+        return self._hidden.get(batch, Hidden())
 
-def _found(connection: duckdb.DuckDBPyConnection, k: int) -> dict[str, Hidden]:
-    """What is left out of each batch."""
-    places: dict[str, dict[Place, int]] = defaultdict(dict)
-    blocks: dict[str, dict[Block, dict[str, int]]] = defaultdict(dict)
-    for batch, *place, size in _sizes(connection, "slice_counts", ()):
-        places[batch][Place(*place)] = size
-    for batch, *block, group, size in _sizes(
-        connection, "prefix_stats", ("attribute", "group_value")
-    ):
-        blocks[batch].setdefault(Block(*block), {})[group] = size
-    # Scores of batches whose counts are not kept rest on nobody knows how many.
-    for batch, name, value, attribute in connection.execute(
-        f"SELECT DISTINCT {', '.join(_BLOCK)} FROM history.fairness_history"
-    ).fetchall():
-        places[batch].setdefault(Place(name, value), 1)
-        if attribute is not None:
-            blocks[batch].setdefault(Block(name, value, attribute), {"": 1})
-    return {batch: hidden(sizes, blocks[batch], k) for batch, sizes in places.items()}
+    @property
+    def uncounted(self) -> list[str]:
+        """Batches of which groups are left out since nobody counted their items."""
+        if not self.hides or "items" not in _columns(self.connection, self._name, PREFIX_STATS):
+            return sorted(batch for batch, out in self._hidden.items() if out.blocks)
+        rows = self.connection.execute(
+            f"SELECT DISTINCT batch FROM {self._name}.{PREFIX_STATS.name} WHERE items IS NULL"
+        ).fetchall()
+        return sorted(batch for (batch,) in rows)
 
 
-def _sizes(
-    connection: duckdb.DuckDBPyConnection, table: str, more: Iterable[str]
-) -> list[tuple[Any, ...]]:
-    """Queries that each row of a count table rests on; lists where queries were not counted."""
-    there = connection.sql(f"FROM history.{table} LIMIT 0").columns
-    queries = "coalesce(queries, lists)" if "queries" in there else "lists"
-    return connection.execute(
-        f"SELECT {', '.join((*_PLACE, *more))}, least({queries}, lists) FROM history.{table}"
-    ).fetchall()
+def _columns(connection: duckdb.DuckDBPyConnection, database: str, table: Table) -> list[str]:
+    return connection.sql(f"FROM {database}.{table.name} LIMIT 0").columns
+
+
+class _Sizes:
+    """How many each slice and cell of some batches rests on, from their count tables.
+
+    It is the least of queries, lists and items; where one of them was never counted, 1.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, name: str, batches: Sequence[str] | None
+    ) -> None:
+        self._connection, self._database = connection, quoted(name)
+        self._batches = None if batches is None else list(batches)
+        tables = connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [name]
+        ).fetchall()
+        self._tables = {table for (table,) in tables}
+
+    def hidden(self, k: int) -> dict[str, Hidden]:
+        """What is left out of each batch."""
+        places: dict[str, dict[Place, int]] = defaultdict(dict)
+        blocks: dict[str, dict[Block, dict[str, int]]] = defaultdict(dict)
+        for batch, *place, size in self._slices():
+            places[batch][Place(*place)] = size
+        for batch, *block, group, size in self._cells():
+            blocks[batch].setdefault(Block(*block), {})[group] = size
+        # Scores of batches whose counts are not kept rest on nobody knows how many.
+        for batch, name, value, attribute in self._scored():
+            places[batch].setdefault(Place(name, value), 1)
+            if attribute is not None:
+                blocks[batch].setdefault(Block(name, value, attribute), {"": 1})
+        return {batch: hidden(sizes, blocks[batch], k) for batch, sizes in places.items()}
+
+    def _slices(self) -> list[tuple[Any, ...]]:
+        counts = self._rows(SLICE_COUNTS, "queries")
+        items = "SELECT NULL AS batch, NULL AS slice, NULL AS slice_value, NULL AS items"
+        if ITEM_GAPS.name in self._tables:
+            items = f"SELECT {', '.join(_PLACE)}, items FROM {self._rows(ITEM_GAPS, 'items')}"
+        return self._asked(
+            f"SELECT {', '.join(_PLACE)}, {_SIZE} FROM {counts} "
+            f"LEFT JOIN ({items}) USING ({', '.join(_PLACE)})"
+        )
+
+    def _cells(self) -> list[tuple[Any, ...]]:
+        counts = self._rows(PREFIX_STATS, "queries", "items")
+        return self._asked(f"SELECT {', '.join(_BLOCK)}, group_value, {_SIZE} FROM {counts}")
+
+    def _scored(self) -> list[tuple[Any, ...]]:
+        if _SCORES.name not in self._tables:
+            return []
+        return self._asked(
+            f"SELECT DISTINCT {', '.join(_BLOCK)} FROM {self._database}.{_SCORES.name}"
+        )
+
+    def _rows(self, table: Table, *perhaps: str) -> str:
+        """SQL of a count table with a column ``batch``, and with those that it may lack."""
+        names = _columns(self._connection, self._database, table)
+        absent = [f"NULL::BIGINT AS {name}" for name in perhaps if name not in names]
+        if "batch" not in names:
+            absent.append(
+                f"(SELECT any_value(batch) FROM {self._database}.{_SCORES.name}) AS batch"
+            )
+        return f"(SELECT {', '.join(['*', *absent])} FROM {self._database}.{table.name})"
+
+    def _asked(self, query: str) -> list[tuple[Any, ...]]:
+        if self._batches is None:
+            return self._connection.execute(query).fetchall()
+        return self._connection.execute(
+            f"FROM ({query}) WHERE list_contains(?, batch)", [self._batches]
+        ).fetchall()
+
+
+_SIZE = "least(coalesce(queries, lists), lists, coalesce(items, 1))"
+"""SQL of a size.  Files of before know no queries, and then their lists count."""
 
 
 def _note(connection: duckdb.DuckDBPyConnection, hidden_by_batch: Mapping[str, Hidden]) -> None:

@@ -3,6 +3,7 @@
 Not here: tables that only the copy has (``copy_tables``), and the views (``schemas.views``).
 """
 
+import logging
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import duckdb
 import pyarrow
 
 from pipeline.errors import AuditError
+from pipeline.formatting.numbers import counted
 from pipeline.history.commits import has_history, read_head
 from pipeline.history.opening import HISTORY_DATABASE, open_history
 from pipeline.privacy.suppression import Shown
@@ -34,7 +36,9 @@ from schemas.copy import ABOUT, COPY_TABLES, EXPECTED_BATCHES, THRESHOLDS, WORST
 from schemas.history import HISTORY_TABLES
 from schemas.views import VIEWS
 
+_LOG = logging.getLogger(__name__)
 _PUBLISHED = "published"
+_NAMED = 4  # batches that a warning names
 _UNFINISHED = ".new.duckdb"
 
 
@@ -103,6 +107,15 @@ def write_copy(
     lists = worst_lists(connection, settings, noting=noting)
     attach(connection, path, _PUBLISHED)
     shown = Shown(connection, settings)
+    if uncounted := shown.uncounted:
+        _LOG.warning(
+            "%s: nothing is told of groups, whose items were never counted (privacy.min_cell); "
+            "`evenrank run --from-counts` counts them where rows are kept, a run from the logs "
+            "anywhere: %s%s",
+            counted(len(uncounted), "batch"),
+            ", ".join(uncounted[:_NAMED]),
+            ", ..." if len(uncounted) > _NAMED else "",
+        )
     tables = [table for table in HISTORY_TABLES if shown.tells(table)]
     if shown.hides:
         for table in tables:

@@ -26,13 +26,15 @@ from pipeline.log.headers import unquoted
 from pipeline.log.ingest import Ingested, ingest
 from pipeline.log.sources import Source, open_sources
 from pipeline.log.unreadable import unreadable
+from pipeline.privacy.suppression import Shown
 from pipeline.scores import scoring
 from pipeline.scores.evidence.doubt import Evidence
 from pipeline.settings.audit import Settings
 from pipeline.settings.choices import measures_for
 from pipeline.settings.load import settings_from
 from pipeline.store.sessions import attach_memory, working
-from schemas.columns import Row, quoted
+from pipeline.store.tables import create
+from schemas.columns import Row, Table, quoted
 from schemas.judged import JUDGED_OF
 from schemas.rules import LOGGED, POSITION
 from schemas.scores import FAIRNESS_HISTORY, GROUP_HISTORY
@@ -59,12 +61,16 @@ With more it is more likely an id or a number; who means it can name it."""
 
 @dataclass(frozen=True)
 class Quick:
-    """Scores of some rows: what was read, rows of fairness_history and of group_history."""
+    """Scores of some rows: what was read, rows of fairness_history and of group_history.
+
+    ``scores`` and ``groups`` are what may be told; where anything is left out, ``less`` says so.
+    """
 
     ingested: Ingested
     scores: list[Row]
     groups: list[Row]
     settings: Settings
+    less: bool = False
 
 
 @contextmanager
@@ -156,7 +162,26 @@ def _scored(
     found = scoring.scored(stored, settings, settings.measures)
     evidence = Evidence(connection, "batch", settings, settings.measures)
     scores, groups = scoring.rows_of(found, stored, settings, "", _STAMP, evidence)
-    return Quick(ingested, scores, groups, settings)
+    if settings.privacy.min_cell <= 1:
+        return Quick(ingested, scores, groups, settings)
+    create(connection, "batch", FAIRNESS_HISTORY, GROUP_HISTORY)
+    scoring.write_scores(connection, "batch", scores, groups, settings.measures)
+    shown = Shown(connection, settings, "batch")
+    told, told_groups = (
+        _told(connection, shown, table, rows)
+        for table, rows in ((FAIRNESS_HISTORY, scores), (GROUP_HISTORY, groups))
+    )
+    out = shown.hidden("")
+    return Quick(ingested, told, told_groups, settings, less=bool(out.blocks or out.places))
+
+
+def _told(
+    connection: duckdb.DuckDBPyConnection, shown: Shown, table: Table, rows: Sequence[Row]
+) -> list[Row]:
+    """What may be told of stored ``rows`` of a table, in their order."""
+    place = {tuple(row[name] for name in table.key): at for at, row in enumerate(rows)}
+    told = connection.sql(f"FROM {shown.table(table)}").to_arrow_table().to_pylist()
+    return sorted(told, key=lambda row: place[tuple(row[name] for name in table.key)])
 
 
 def _registered(connection: duckdb.DuckDBPyConnection, name: str, frame: Frame) -> Source:

@@ -3,12 +3,14 @@
 Not here: how people are told (``pipeline.terminal``).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.errors import AuditError
 from pipeline.history.manifest import BatchRecord, Manifest
+from pipeline.history.queries import breaches, hidden_of
 from pipeline.log.deliveries import delivery
 from pipeline.log.rejected_rows import RuleCount
+from pipeline.privacy.small_cells import ALL
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
 from pipeline.version import code_version
@@ -22,17 +24,17 @@ class Outcome:
     its scores; 0 when it has none.  ``gated``: a gate keeps its scores from being judged.
     ``result_hash`` is the digest of all published numbers, None where there are none.
     ``later`` are later batches that say something else since; ``assessed``: what the history says
-    has changed with an assessment.
+    has changed with an assessment.  Numbers are None where they may not be told (``as_told``).
     """
 
     batch: str
     status: str
     message: str = ""
-    lists: int = 0
-    rows_read: int = 0
-    rows_accepted: int = 0
-    rows_rejected: int = 0
-    scores: int = 0
+    lists: int | None = 0
+    rows_read: int | None = 0
+    rows_accepted: int | None = 0
+    rows_rejected: int | None = 0
+    scores: int | None = 0
     breaches: int = 0
     revision: int = 0
     rules: tuple[RuleCount, ...] = ()
@@ -73,4 +75,20 @@ def unchanged(record: BatchRecord, why: str = "same input, settings and code") -
         revision=record.revision,
         gated=record.gated,
         result_hash=record.result_hash,
+    )
+
+
+def as_told(settings: Settings, outcome: Outcome) -> Outcome:
+    """``outcome`` as others may see it: without numbers about too few, or a digest of such."""
+    if settings.privacy.min_cell <= 1 or outcome.status not in ("done", "unchanged"):
+        return outcome
+    out = hidden_of(settings, outcome.batch)
+    told = len(breaches(settings, [outcome.batch]))
+    outcome = replace(outcome, breaches=min(outcome.breaches, told))
+    if out.blocks or out.places:
+        outcome = replace(outcome, result_hash=None, scores=None)
+    if ALL not in out.places:
+        return outcome
+    return replace(
+        outcome, lists=None, rows_read=None, rows_accepted=None, rows_rejected=None, rules=()
     )

@@ -16,6 +16,7 @@ from typing import Any
 
 from metrics import Measure
 from pipeline.counts.count import count_batch
+from pipeline.counts.group_items import add_group_items
 from pipeline.counts.stored_counts import StoredCounts, check_counts
 from pipeline.errors import AuditError, DataRefused, NoData
 from pipeline.history.proof import check_batch_file
@@ -193,6 +194,7 @@ def score_batch(
                 "logs"
             )
         check_counts(connection, batch)
+        add_group_items(connection, settings, DATABASE)
         stamp = scoring.RunStamp(
             run_id, code_version(), settings.config_hash, row["input_hash"], now()
         )

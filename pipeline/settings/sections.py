@@ -237,7 +237,8 @@ class Privacy(Part):
     """What of people's data is kept, and what is shown.
 
     ``hash_ids`` are replaced by a keyed hash when they are read; ``key`` names the variable of the
-    environment that holds the key.  ``min_cell``: cells with fewer queries are not published.
+    environment that holds the key.  ``min_cell``: cells with fewer queries or items
+    are not told.
     """
 
     # None: ids are what people look up, and a hash asks for a key that somebody has to keep.
@@ -251,6 +252,11 @@ class Privacy(Part):
     keep_rows_days: int | None = Field(default=None, ge=1)
     # Messages end up in logs that more people read than the store.
     show_values: bool = False
+
+    @property
+    def names_groups(self) -> bool:
+        """Whether messages may name groups before it is known how many each is about."""
+        return self.show_values and self.min_cell <= 1
 
 
 class Schedule(Part):

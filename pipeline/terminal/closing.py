@@ -54,7 +54,7 @@ def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = ""
     said = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items() if n)
     out.print(f"\n[bold]{counted(len(outcomes), 'batch')}[/]: {said or 'nothing to do'}")
     keys = [outcome.batch for outcome in outcomes]
-    breached, judged = breaches(settings, keys), verdicts(settings, keys)
+    breached, judged = breaches(settings, keys), verdicts(settings, keys, told=True)
     if breached:
         out.print()
         print_scores(out, breached[:_SHOWN], "Beyond their thresholds", BREACH_COLUMNS)
@@ -63,7 +63,8 @@ def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = ""
         for line in beside_breaches(settings, breached[:_SHOWN]):
             out.print(line)
     elif judged.get("ok") or judged.get("composition"):
-        out.print("No score breaches its threshold.")
+        told = " that may be told" if settings.privacy.min_cell > 1 else ""
+        out.print(f"No score{told} breaches its threshold.")
     elif settings.thresholds:
         out.print("No score with a threshold could be judged.")
     else:

@@ -38,9 +38,11 @@ def as_document(scored: Quick) -> dict[str, Any]:
                 "groups": values.get(key, {}),
             }
         )
+    read = scored.ingested
+    # Of too few, no number is told.
     return {
-        "lists": scored.ingested.lists,
-        "rows": scored.ingested.rows_accepted,
-        "rejected": scored.ingested.rows_rejected,
+        "lists": None if read.few else read.lists,
+        "rows": None if read.few else read.rows_accepted,
+        "rejected": None if read.few else read.rows_rejected,
         "scores": scores,
     }

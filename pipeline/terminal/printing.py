@@ -51,7 +51,10 @@ def batch_line(outcome: "Outcome", encoding: str) -> str:
     head = styled(look.name, f"{sign} {printable(outcome.batch):<12}{look.word:<10}")
     if outcome.status in ("no_data", "failed"):
         return head + printable(outcome.message.split("\n")[0])
-    parts = [f"{outcome.lists:>9,} lists", f"{outcome.rows_read:>11,} rows"]
+    if outcome.lists is None or outcome.rows_read is None:
+        parts = ["too few for numbers to be told"]
+    else:
+        parts = [f"{outcome.lists:>9,} lists", f"{outcome.rows_read:>11,} rows"]
     if outcome.gated:
         parts.append("[yellow]gated[/]")
     if outcome.rows_rejected:

@@ -149,7 +149,7 @@ def _seen(settings: Settings, batches: Sequence[str]) -> dict[str, dict[str, Any
     counts, shifts = counted_and_shifts(settings, batches) if manifest_rows else ({}, {})
     return {
         batch: {
-            "breaches": manifest_rows[batch].breaches,
+            "breaches": sum(row["batch"] == batch for row in breached),
             "composition": counts.get((batch, "composition"), 0),
             "insufficient": counts.get((batch, "insufficient"), 0),
             "shifts": shifts.get(batch, 0),

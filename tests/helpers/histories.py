@@ -120,9 +120,11 @@ class Given:
                 for name, size in sizes.items()
             ],
             "prefix_stats": [
-                cell | {"group_value": name, "lists": size // 5, "queries": size // 6}
+                cell
+                | {"group_value": name, "lists": size // 5, "queries": size // 6, "items": size}
                 for name, size in sizes.items()
             ],
+            "item_gaps": [part | {"items": self.rows}],
             BATCHES.name: [{"batch": self.batch, **done}],
         }
 

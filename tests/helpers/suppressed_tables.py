@@ -1,10 +1,11 @@
 """Small batches, the tables that would be published of them, and somebody who solves for the rest.
 
 The attacker knows every slice value and group there is, which tables add up to which, that counts
-are whole and not negative, and everything that is published.
+are whole and not negative, that every item has one group, how queries, lists and items of parts and
+of the whole bound each other, and everything that is published.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -18,7 +19,8 @@ from pipeline.settings.labels import JOIN
 
 Names = tuple[str, ...]
 Number = tuple[str, Place, str, str]
-"""A count: rows or lists, of a slice, and of a group of an attribute in it; '' for all rows."""
+"""A count: rows, lists, queries or items of a slice, and of a group of an attribute in it; '' for
+all rows."""
 Sum = dict[int, float]
 _SAFE = 1e-6
 _MOST = 10_000
@@ -26,10 +28,15 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class List:
-    """A ranking of a query of its own: its slices, and the groups of each row, per attribute."""
+    """A ranking: its slices, and the groups of each row, per attribute.
+
+    Its ``query`` is one of its own, and so is each of its ``items``, unless they are said.
+    """
 
     slices: dict[str, str]
     rows: tuple[Names, ...]
+    items: Names = ()
+    query: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,27 +77,88 @@ class Tables:
                         block[group] = rows + groups.count(group), held + 1
         return found
 
+    @cached_property
+    def people(self) -> dict[tuple[Place, str, str], tuple[int, int]]:
+        """Queries and items of each slice and of each group that is there; '' for all rows."""
+        queries: dict[tuple[Place, str, str], set[str]] = {}
+        items: dict[tuple[Place, str, str], set[str]] = {}
+        for place in self.places:
+            for number, each in enumerate(self.lists):
+                if place != ALL and each.slices[place.slice] != place.slice_value:
+                    continue
+                for at, row in enumerate(each.rows):
+                    item = each.items[at] if each.items else f"{number} {at}"
+                    keys = [("", "")]
+                    keys += [
+                        (name, JOIN.join(row[n] for n in columns))
+                        for name, columns in self.columns.items()
+                    ]
+                    for attribute, group in keys:
+                        key = (place, attribute, group)
+                        queries.setdefault(key, set()).add(each.query or str(number))
+                        items.setdefault(key, set()).add(item)
+        return {key: (len(found), len(items[key])) for key, found in queries.items()}
+
     @property
     def sizes(self) -> tuple[dict[Place, int], dict[Block, dict[str, int]]]:
         """What ``hidden`` takes."""
         return (
-            {place: len(lists) for place, lists in self.places.items()},
+            {place: min(self.people[place, "", ""]) for place in self.places},
             {
-                block: {group: lists for group, (_, lists) in groups.items()}
+                block: {
+                    group: min(self.people[block.place, block.attribute, group]) for group in groups
+                }
                 for block, groups in self.cells.items()
             },
         )
+
+    def published(self, out: Hidden) -> Iterator[tuple[Number, int]]:
+        """Every count that is told where ``out`` is left out."""
+        for place, lists in self.places.items():
+            if place not in out.places:
+                yield ("rows", place, "", ""), sum(len(each.rows) for each in lists)
+                yield ("lists", place, "", ""), len(lists)
+                yield ("queries", place, "", ""), self.people[place, "", ""][0]
+        for block, groups in self.cells.items():
+            if block in out.blocks:
+                continue
+            whats = ("rows",) if block.attribute in out.torn else ("rows", "lists", "queries")
+            for group in self.groups(block.attribute):
+                queries, _ = self.people.get((block.place, block.attribute, group), (0, 0))
+                counts = (*groups.get(group, (0, 0)), queries)
+                for what, count in zip(whats, counts, strict=False):
+                    yield (what, block.place, block.attribute, group), count
+
+    def groups(self, attribute: str) -> list[str]:
+        """Groups that an attribute could have."""
+        known = [sorted(self.cells[Block(*ALL, name)]) for name in attribute.split(JOIN)]
+        return [JOIN.join(names) for names in product(*known)]
+
+    def small(self, k: int) -> dict[Number, int]:
+        """Every count of slices and groups of fewer than ``k`` queries or items."""
+        found: dict[Number, int] = {}
+        for (place, attribute, group), (queries, items) in self.people.items():
+            if min(queries, items) < k:
+                lists = self.places[place]
+                counts = (sum(len(each.rows) for each in lists), len(lists))
+                if attribute:
+                    counts = self.cells[Block(*place, attribute)][group]
+                for what, count in zip(
+                    ("rows", "lists", "queries", "items"), (*counts, queries, items), strict=True
+                ):
+                    found[what, place, attribute, group] = count
+        return found
 
 
 class Attacker:
     """What counts can be, from what is published of ``tables``.
 
     Unknown are the rows of every combination of slice values and groups, published or not, and the
-    lists that hold each group of each slice.
+    lists, queries and items of each group of each slice.
     """
 
-    def __init__(self, tables: Tables, out: Hidden) -> None:
-        self.tables, self.out = tables, out
+    def __init__(self, tables: Tables, published: Iterable[tuple[Number, int]]) -> None:
+        self.tables, self.told = tables, dict(published)
         single = [name for name in tables.attributes if JOIN not in name]
         kinds = [
             *(
@@ -110,7 +178,7 @@ class Attacker:
     def sum_of(self, number: Number) -> Sum:
         """A count as a sum of unknowns."""
         what, place, attribute, group = number
-        if what == "lists":
+        if what != "rows":
             return {self.lists.setdefault(number, len(self.rows) + len(self.lists)): 1.0}
         wanted = {} if place == ALL else {place.slice: place.slice_value}
         if attribute:
@@ -121,48 +189,61 @@ class Attacker:
             if all(row[name] == value for name, value in wanted.items())
         }
 
-    def _groups(self, attribute: str) -> list[str]:
-        known = [sorted(self.tables.cells[Block(*ALL, name)]) for name in attribute.split(JOIN)]
-        return [JOIN.join(names) for names in product(*known)]
-
     def _cells(self) -> Iterator[tuple[str, str]]:
         """Attributes and their groups; and the slice itself, which has neither."""
         yield "", ""
         for attribute in self.tables.attributes:
-            for group in self._groups(attribute):
+            for group in self.tables.groups(attribute):
                 yield attribute, group
 
     def _add_up(self) -> None:
         """What holds of lists: they add up over a slice, have rows, and hold a group."""
         for name, cell in product(self.tables.slices, self._cells()):
             parts = [place for place in self.tables.places if place.slice == name]
-            total = _minus(self.sum_of(("lists", ALL, *cell)))
-            self.equal.append((_plus(total, *(self.sum_of(("lists", p, *cell)) for p in parts)), 0))
+            for what in ("lists", "queries", "items"):
+                held = [self.sum_of((what, place, *cell)) for place in parts]
+                total = self.sum_of((what, ALL, *cell))
+                if what == "lists":
+                    self.equal.append((_plus(_minus(total), *held), 0))
+                    continue
+                # Slices may share some of both, and have no more than there are.
+                self.below.append((_plus(total, *map(_minus, held)), 0))
+                self.below += [(_plus(own, _minus(total)), 0) for own in held]
         for place in self.tables.places:
-            every = self.sum_of(("lists", place, "", ""))
             for attribute in self.tables.attributes:
-                keys = [(place, attribute, group) for group in self._groups(attribute)]
-                held = [self.sum_of(("lists", *key)) for key in keys]
-                self.below.append((_plus(every, *map(_minus, held)), 0))
-                for key, own in zip(keys, held, strict=True):
-                    self.below.append((_plus(own, _minus(every)), 0))
-                    self.below.append((_plus(own, _minus(self.sum_of(("rows", *key)))), 0))
+                self._hold(place, attribute)
+            self._bound(place, "", "")
+
+    def _hold(self, place: Place, attribute: str) -> None:
+        """What holds of the groups of an attribute: each list, query and item has one or more."""
+        groups = self.tables.groups(attribute)
+        for what in ("lists", "queries", "items"):
+            every = self.sum_of((what, place, "", ""))
+            held = [self.sum_of((what, place, attribute, group)) for group in groups]
+            one = _plus(every, *map(_minus, held))
+            (self.equal if what == "items" else self.below).append((one, 0))
+            self.below += [(_plus(own, _minus(every)), 0) for own in held]
+        for group in groups:
+            self._bound(place, attribute, group)
+
+    def _bound(self, place: Place, attribute: str, group: str) -> None:
+        """Queries are no more than lists, lists and items no more than rows."""
+        rows, lists, queries, items = (
+            self.sum_of((what, place, attribute, group))
+            for what in ("rows", "lists", "queries", "items")
+        )
+        self.below += [
+            (_plus(queries, _minus(lists)), 0),
+            (_plus(lists, _minus(rows)), 0),
+            (_plus(items, _minus(rows)), 0),
+        ]
+        # An item stands in a list once, so that as many lists as there are hold all its rows.
+        if most := self.told.get(("lists", place, "", "")):
+            self.below.append((_plus(rows, {n: -most * value for n, value in items.items()}), 0))
 
     def _read(self) -> None:
         """What is published."""
-        for place, lists in self.tables.places.items():
-            if place not in self.out.places:
-                rows = sum(len(each.rows) for each in lists)
-                self.equal.append((self.sum_of(("rows", place, "", "")), rows))
-                self.equal.append((self.sum_of(("lists", place, "", "")), len(lists)))
-        for block, groups in self.tables.cells.items():
-            if block in self.out.blocks:
-                continue
-            whats = ("rows",) if block.attribute in self.out.torn else ("rows", "lists")
-            for group in self._groups(block.attribute):
-                for what, count in zip(whats, groups.get(group, (0, 0)), strict=False):
-                    number = (what, block.place, block.attribute, group)
-                    self.equal.append((self.sum_of(number), count))
+        self.equal += [(self.sum_of(number), count) for number, count in self.told.items()]
 
     def pinned(self, cells: Mapping[Number, int]) -> list[Number]:
         """Those of some counts, given with what they are, that can be nothing else.
@@ -228,3 +309,31 @@ def batches(draw: st.DrawFn, *, slices: int, intersection: bool) -> Tables:
     )
     attributes = ("gender", "region", *(["gender*region"] if intersection else []))
     return Tables(tuple(lists), names, attributes)
+
+
+@st.composite
+def crowds(draw: st.DrawFn, *, slices: int, intersection: bool) -> Tables:
+    """The same of few items, which stand in many lists, and of queries of several lists."""
+    people = [(gender, region, n) for gender in "FM" for region in "xyz" for n in range(3)]
+    names = tuple(f"slice{n}" for n in range(slices))
+    found = draw(
+        st.lists(
+            st.tuples(
+                st.fixed_dictionaries({name: st.sampled_from("abc") for name in names}),
+                st.lists(st.sampled_from(people), min_size=1, max_size=3, unique=True),
+                st.integers(0, 20),
+            ),
+            min_size=1,
+            max_size=30,
+        )
+    )
+    lists = tuple(
+        List(
+            parts,
+            tuple((gender, region) for gender, region, _ in shown),
+            tuple("".join(map(str, each)) for each in shown),
+            f"q{query}",
+        )
+        for parts, shown, query in found
+    )
+    return Tables(lists, names, ("gender", "region", *(["gender*region"] if intersection else [])))

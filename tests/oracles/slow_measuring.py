@@ -101,16 +101,22 @@ def group_tables(
                         share = round(Fraction(won / mixed) * UNIT)
                         pairs[key].update(lists=1, pairs=mixed, won=won, share_sum=share)
                     found = prefixes.setdefault(
-                        key, {"lists": 0, "queries": set(), "entropy": [], "share": [], "own": []}
+                        key,
+                        {"lists": 0, "queries": set(), "items": set()}
+                        | {"entropy": [], "share": [], "own": []},
                     )
                     found["lists"] += 1
                     found["queries"].add(held[0].get("query_id") or number)
+                    found["items"] |= {
+                        row["item_id"] for row, own in zip(held, mine, strict=True) if own
+                    }
                     for field, value in zip(("entropy", "share", "own"), numbers, strict=True):
                         found[field].append(value)
     return dict(pairs), {
         key: {
             "lists": found["lists"],
             "queries": len(found["queries"]),
+            "items": len(found["items"]),
             **{f"{field}_sum": math.fsum(found[field]) for field in ("entropy", "share", "own")},
         }
         for key, found in prefixes.items()

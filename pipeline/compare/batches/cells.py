@@ -21,6 +21,8 @@ from pipeline.history.opening import HISTORY_DATABASE, open_history
 from pipeline.history.proof import check_batch_file
 from pipeline.log.values import group_of
 from pipeline.log.whole_lists import run_starts
+from pipeline.privacy.small_cells import Hidden
+from pipeline.privacy.suppression import Shown
 from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
 from pipeline.store.batch_files import DATABASE, opened
@@ -37,10 +39,11 @@ _LISTS = "SELECT query_id, count(DISTINCT list_id) AS lists FROM {}.ranking_log 
 
 @dataclass(frozen=True)
 class Stored:
-    """The counts of one batch of the store."""
+    """The counts of one batch of the store, and what of them may not be told."""
 
     batch: str
     counts: StoredCounts
+    hidden: Hidden
 
     def whole(self, settings: Settings, measure: Measure, attribute: str) -> Counts:
         """Counts of the whole batch."""
@@ -72,9 +75,12 @@ def stored(settings: Settings, batch: str, manifest_rows: Manifest) -> Stored:
         if path.exists():
             check_batch_file(store_of(settings), batch)
             with opened(settings, path, read_only=True) as connection:
-                return Stored(batch, StoredCounts(connection, DATABASE))
+                counts = StoredCounts(connection, DATABASE)
+                return Stored(batch, counts, Shown(connection, settings, DATABASE).hidden(batch))
         with open_history(settings, read_only=True) as connection:
-            return Stored(batch, StoredCounts(connection, HISTORY_DATABASE, batch))
+            shown = Shown(connection, settings, batches=[batch])
+            counts = StoredCounts(connection, HISTORY_DATABASE, batch)
+            return Stored(batch, counts, shown.hidden(batch))
     except duckdb.Error as error:
         raise AuditError(
             f"{batch}: its counts cannot be read ({first_line(error)}); run the batch again"

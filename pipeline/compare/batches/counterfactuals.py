@@ -177,6 +177,17 @@ class Layout:
             },
         )
 
+    def pooled(self, parts: Sequence[Counts], like: Counts) -> Counts | None:
+        """What cells hold together; None for none."""
+        state = np.zeros(self.size)
+        for row in map(self.row, parts):
+            state[row.at] += row.value
+        return (
+            replace(self.counts(state, like), lists=sum(each.lists for each in parts))
+            if parts
+            else None
+        )
+
 
 def _codes(counts: Counts, code: dict[str, int]) -> IntArray:
     """The group of each entry of the histogram, as ``code`` numbers groups."""

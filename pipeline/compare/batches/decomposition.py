@@ -22,7 +22,7 @@ to change and when it is the last: with two cells the Shapley value, which over 
 together, is divided in proportion to their sizes, so that parts add up to mix and to treatment.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from math import fsum, isnan
 
@@ -41,6 +41,8 @@ from pipeline.compare.batches.contributions import (
 from pipeline.compare.batches.counterfactuals import Layout, Point, Row, narrowed, point
 from pipeline.errors import AuditError
 
+LEFT_OUT = "left out"
+"""What cells are called together of which none is told by itself."""
 Cells = Mapping[str, tuple[Counts | None, Counts | None]]
 """Counts of each cell in A and in B, None where the batch has no list of it."""
 
@@ -49,15 +51,43 @@ _AGREEMENT = 1e-9
 
 
 def split(
-    name: ScoreName, cells: Cells, before: Counts, after: Counts, *, top_is_good: bool = True
+    name: ScoreName,
+    cells: Cells,
+    before: Counts,
+    after: Counts,
+    *,
+    top_is_good: bool = True,
+    left_out: Collection[str] = (),
 ) -> Split:
     """Why ``name`` is another on ``after`` than on ``before``, whose lists ``cells`` divide.
 
+    Cells that are ``left_out`` are one cell, LEFT_OUT, before anything is computed of them.
     AuditError where the cells do not add up to the batches.  The order of the cells plays no part
     but in the last bits.
     """
-    found = _Split(narrowed(name), cells, before, after, top_is_good=top_is_good)
+    name = narrowed(name)
+    if left_out:
+        cells = _pooled(name, cells, (before, after), left_out)
+    found = _Split(name, cells, before, after, top_is_good=top_is_good)
     return found.split()
+
+
+def _pooled(
+    name: ScoreName, cells: Cells, whole: tuple[Counts, Counts], left_out: Collection[str]
+) -> Cells:
+    every = [each for pair in cells.values() for each in pair if each is not None]
+    layout = Layout.of(name.measure, [*whole, *every])
+    pools = [
+        layout.pooled(
+            [each for cell in sorted(left_out) if (each := cells[cell][side]) is not None], like
+        )
+        for side, like in enumerate(whole)
+    ]
+    told = {cell: pair for cell, pair in cells.items() if cell not in left_out}
+    pool = LEFT_OUT
+    while pool in told:
+        pool += " "
+    return {**told, pool: (pools[0], pools[1])}
 
 
 class _Split:

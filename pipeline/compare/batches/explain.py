@@ -13,6 +13,7 @@ from pipeline.compare.batches.decomposition import split
 from pipeline.compare.batches.report import Explanation, Side
 from pipeline.errors import NoData, SettingsError, several
 from pipeline.history.manifest import Manifest, manifest
+from pipeline.privacy.small_cells import ALL, Block, Hidden, Place
 from pipeline.settings.audit import Settings
 from pipeline.settings.batch_keys import check_batch_key
 
@@ -36,7 +37,8 @@ def explain(
     all that the score can be split by are taken.
 
     SettingsError on names that the settings lack, or where the score cannot be split as asked;
-    NoData where a batch is not in the store, or has no such score.
+    NoData where a batch is not in the store, has no such score, or none that may be told.  Slice
+    values that may not be told of are told of together.
     """
     name = _named(score)
     chosen = _attribute(settings, name, attribute)
@@ -50,6 +52,13 @@ def explain(
     if first == batch:
         raise SettingsError(f"--against {batch}: a batch is not compared with itself")
     sides = (stored(settings, first, manifest_rows), stored(settings, batch, manifest_rows))
+    asked_of = chosen if name.measure.metric.grouped else None
+    few = [side.batch for side in sides if _is_hidden(side.hidden, ALL, asked_of)]
+    if few:
+        raise NoData(
+            f"{name.label}: {' and '.join(few)} is about too few for it to be told "
+            "(privacy.min_cell)"
+        )
     a, b = (each.whole(settings, name.measure, chosen) for each in sides)
     good = settings.top_of_list == "good"
     points = [point(name, each, top_is_good=good) for each in (a, b)]
@@ -146,9 +155,23 @@ def _split(
     sides: tuple[Stored, Stored],
     whole: tuple[Counts, Counts],
 ) -> Split:
+    good = settings.top_of_list == "good"
     if way == QUERY and QUERY not in settings.slices:
+        if settings.privacy.min_cell > 1:
+            raise SettingsError("a query is too few to be told of (privacy.min_cell)")
         named = [(side.batch, counts) for side, counts in zip(sides, whole, strict=True)]
-        cells = query_cells(settings, attribute, *named)
-    else:
-        cells = slice_cells(settings, name.measure, attribute, way, *sides)
-    return split(name, cells, *whole, top_is_good=settings.top_of_list == "good")
+        return split(name, query_cells(settings, attribute, *named), *whole, top_is_good=good)
+    cells = slice_cells(settings, name.measure, attribute, way, *sides)
+    asked_of = attribute if name.measure.metric.grouped else None
+    left_out = {
+        value
+        for value in cells
+        for side in sides
+        if _is_hidden(side.hidden, Place(way, value), asked_of)
+    }
+    return split(name, cells, *whole, top_is_good=good, left_out=left_out)
+
+
+def _is_hidden(out: Hidden, place: Place, attribute: str | None) -> bool:
+    """Whether nothing is told of a slice, or of an attribute in it."""
+    return place in out.places or (attribute is not None and Block(*place, attribute) in out.blocks)

@@ -9,6 +9,7 @@ from math import floor, log10
 from typing import Any
 
 from pipeline.compare.batches.contributions import Change, Part, Split
+from pipeline.compare.batches.decomposition import LEFT_OUT
 from pipeline.formatting.numbers import counted, number
 
 _MOSTLY = 2
@@ -75,6 +76,8 @@ class Explanation:
                 f"{show(found.change)} = mix {show(found.mix)}, "
                 f"treatment {show(found.treatment)} (by {way}): {_reading(found)}"
             )
+            if any(part.cell.rstrip() == LEFT_OUT for part in each.parts):
+                yield f"{LEFT_OUT}: values of {way} about too few, together (privacy.min_cell)"
         for way, cause in self.refused.items():
             yield f"not split by {way}: {cause}"
 

@@ -10,7 +10,7 @@ Not here: which list answers which (``pairing``), and what is made of the number
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from pipeline.log.ingest import ingest
 from pipeline.log.rejected_rows import rule_lines
 from pipeline.log.sources import open_sources
 from pipeline.log.whole_lists import run_starts
+from pipeline.privacy.small_cells import SUPPRESSED
 from pipeline.settings.audit import Settings
 from pipeline.settings.batch_keys import BATCH_KEY
 from pipeline.settings.choices import measures_for
@@ -55,7 +56,7 @@ def compare(
     labels of the family comparison, all of them by default; ``k`` and ``p`` go to the metrics that
     take them.  The order of B is the reference.
 
-    Raises SettingsError, DataRefused, or NoData where no query is in both.
+    Raises SettingsError, DataRefused, or NoData where no query is in both, or too few are.
     """
     measures = _measures(metrics, k=k, p=p)
     settings = None
@@ -69,13 +70,21 @@ def compare(
             for place, database in zip(places, ("a", "b"), strict=True)
         ]
         matching = match(connection)
+        if matching.lists == 0 and base.privacy.min_cell > 1:
+            raise NoData("no query is in both")
         if matching.lists == 0:
             raise NoData(
                 f"no query is in both: {sides[0].name} has {matching.only_a:,} and "
                 f"{sides[1].name} {matching.only_b:,}; lists are matched by query_id, or by "
                 "list_id where none is logged"
             )
-        return _compared(connection, workspace, sides, matching, measures)
+        least = base.privacy.min_cell
+        if least > 1 and _fewest(connection) < least:
+            raise NoData(
+                "too few queries or items are in both for anything to be told (privacy.min_cell)"
+            )
+        comparison = _compared(connection, workspace, sides, matching, measures)
+    return comparison if least <= 1 else _without_few(comparison, least)
 
 
 def _measures(metrics: Sequence[str], *, k: int | None, p: float | None) -> tuple[Measure, ...]:
@@ -244,6 +253,30 @@ def _compared(
         items_b=per_query(pairs["items_b"].to_numpy()),
         shared=per_query(np.concatenate(shared)),
         values={label: _means(found, first) for label, found in values.items()},
+    )
+
+
+def _fewest(connection: duckdb.DuckDBPyConnection) -> int:
+    """The fewest queries or items that a side has, in all or in lists that have a partner."""
+    counts = [
+        connection.execute(
+            f"SELECT least(count(DISTINCT query_id), count(DISTINCT item_id)) FROM rows_{side}{of}"
+        ).fetchall()[0][0]
+        for side in ("a", "b")
+        for of in ("", f" WHERE list_id IN (SELECT list_{side} FROM pairs)")
+    ]
+    return int(min(counts))
+
+
+def _without_few(comparison: Comparison, least: int) -> Comparison:
+    """What is about all matched lists, or enough of them."""
+    return replace(
+        comparison,
+        told=False,
+        overall=tuple(
+            each if each.lists >= least else Overall(each.name, None, SUPPRESSED, each.lists)
+            for each in comparison.overall
+        ),
     )
 
 

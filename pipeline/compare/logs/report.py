@@ -18,6 +18,8 @@ from pipeline.compare.logs.pairing import Matching
 TOP_RANKS = 10
 """Ranks whose share in rank-biased overlap is told: a first page of results."""
 
+LESS = "single queries, and how many lists have a partner, are not told (privacy.min_cell)"
+
 
 @dataclass(frozen=True)
 class Side:
@@ -47,7 +49,8 @@ class Comparison:
     Arrays have shape (queries,), in the order of ``queries``, which is that of their names.
     ``lists`` pairs of lists answer a query; together they show ``items_a`` and ``items_b``, and
     ``shared`` of them stand in both.  ``values`` holds the mean over them by label, NaN where none
-    has a value.
+    has a value.  Unless it is ``told`` in full, only what is about all matched lists is, without
+    how many: a query is too few, and how many have no partner may be.
     """
 
     a: Side
@@ -60,6 +63,7 @@ class Comparison:
     items_b: IntArray
     shared: IntArray
     values: Mapping[str, FloatArray]
+    told: bool = True
 
     @property
     def scores(self) -> tuple[ScoreName, ...]:
@@ -114,20 +118,25 @@ class Comparison:
         return {
             "a": _described(self.a),
             "b": _described(self.b),
-            "matched": {**asdict(self.matching), "lists": self.matching.lists},
+            "matched": {**asdict(self.matching), "lists": self.matching.lists}
+            if self.told
+            else None,
             "overall": [
                 {
                     "score": each.name.label,
                     "value": each.value,
                     "reason": each.reason,
-                    "lists": each.lists,
-                    "without_value": self.matching.lists - each.lists,
+                    "lists": each.lists if self.told else None,
+                    "without_value": self.matching.lists - each.lists if self.told else None,
                 }
                 for each in self.overall
             ],
             "prefix_weights": self.prefix_weights(),
             "ordered_by": self.deciding.label,
-            "queries": [self.query(at) for at in self.most_different().tolist()],
+            "left_out": None if self.told else LESS,
+            "queries": [self.query(at) for at in self.most_different().tolist()]
+            if self.told
+            else [],
         }
 
 

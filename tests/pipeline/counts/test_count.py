@@ -107,7 +107,8 @@ def test_tables_against_plain_python(name: str, tmp_path: Path) -> None:
     assert set(found) == set(prefixes)
     for at, numbers in prefixes.items():
         row = found[at]
-        assert (row["lists"], row["queries"]) == (numbers["lists"], numbers["queries"])
+        for counted in ("lists", "queries", "items"):
+            assert row[counted] == numbers[counted], (at, counted)
         for statistic in ("entropy_sum", "share_sum", "own_sum"):
             value = int(row[statistic]) / PREFIX_UNIT
             assert value == pytest.approx(numbers[statistic], rel=1e-12, abs=1e-12), (at, statistic)

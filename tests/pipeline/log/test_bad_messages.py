@@ -72,9 +72,12 @@ def test_words_are_shown_where_the_settings_say_so(tmp_path: Path) -> None:
         ("1 a", False),
         ("anna", False),
         ("'; --", False),
+        ("12345", False),
+        ("+491701234567", False),
+        ("0170.123.45.67", False),
         ("9" * 41, False),
         ("1\n2", False),
-    ], few=5),
+    ], few=8),
 )  # fmt: skip
 def test_what_looks_like_a_number(tmp_path: Path, value: str, shown: bool) -> None:
     found = rules_of(tmp_path, show=False, rows=rows_of("bad", "F", rank=[value]))

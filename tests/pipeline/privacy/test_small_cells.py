@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from suppressed_tables import Attacker, List, Number, Tables, batches
+from suppressed_tables import Attacker, List, Number, Tables, batches, crowds
 
 from metrics import UNKNOWN
 from pipeline.privacy.small_cells import ALL, Block, Hidden, Place, hidden
@@ -12,19 +12,10 @@ K = st.integers(2, 5)
 
 
 def attacked(tables: Tables, k: int) -> list[Number]:
-    """Small cells and slices that somebody who solves for them finds."""
-    places, blocks = tables.sizes
-    small: dict[Number, int] = {}
-    for place, lists in tables.places.items():
-        if 0 < places[place] < k:
-            small["rows", place, "", ""] = sum(len(each.rows) for each in lists)
-            small["lists", place, "", ""] = len(lists)
-    for block, groups in tables.cells.items():
-        for group, (rows, lists) in groups.items():
-            if 0 < lists < k:
-                small["rows", block.place, block.attribute, group] = rows
-                small["lists", block.place, block.attribute, group] = lists
-    return Attacker(tables, hidden(places, blocks, k)).pinned(small) if small else []
+    """Counts of small cells and slices that somebody who solves for them finds."""
+    small = tables.small(k)
+    out = hidden(*tables.sizes, k)
+    return Attacker(tables, tables.published(out)).pinned(small) if small else []
 
 
 def shops(*counts: tuple[str, str, int]) -> Tables:
@@ -45,10 +36,10 @@ def test_the_attacker_subtracts() -> None:
     tables = shops(("tablet", "F", 2), ("tablet", "M", 9), ("phone", "F", 20), ("phone", "M", 20))
     alone = Hidden(blocks=frozenset([Block("device", "tablet", "gender")]))
     number = ("rows", Place("device", "tablet"), "gender", "F")
-    assert Attacker(tables, alone).pinned({number: 2}) == [number]
+    assert Attacker(tables, tables.published(alone)).pinned({number: 2}) == [number]
     out = hidden(*tables.sizes, 5)
     assert {block.slice_value for block in out.blocks} == {"tablet", "phone"}
-    assert Attacker(tables, out).pinned({number: 2}) == []
+    assert Attacker(tables, tables.published(out)).pinned({number: 2}) == []
 
 
 def test_the_attacker_uses_what_is_empty() -> None:
@@ -67,11 +58,11 @@ def test_the_attacker_uses_what_is_empty() -> None:
     in_slices = [block for block in tables.cells if block.slice == "device"]
     joint = frozenset(block for block in in_slices if block.attribute == "gender*region")
     number = ("rows", Place("device", "a"), "gender*region", "F*x")
-    assert Attacker(tables, Hidden(blocks=joint)).pinned({number: 3}) == [number]
+    assert Attacker(tables, tables.published(Hidden(blocks=joint))).pinned({number: 3}) == [number]
     out = hidden(*tables.sizes, 5)
     assert {block.attribute for block in out.blocks} == {"gender*region"}
     assert Block(*ALL, "gender*region") in out.blocks
-    assert Attacker(tables, out).pinned({number: 3}) == []
+    assert Attacker(tables, tables.published(out)).pinned({number: 3}) == []
 
 
 @pytest.mark.parametrize("k", [0, 1])
@@ -144,3 +135,25 @@ def test_no_small_cell_is_found_from_intersections(tables: Tables, k: int) -> No
 @given(batches(slices=2, intersection=True), K)
 def test_no_small_cell_is_found_from_everything(tables: Tables, k: int) -> None:
     assert attacked(tables, k) == []
+
+
+@pytest.mark.parametrize(("slices", "intersection"), [(1, False), (2, False), (1, True), (2, True)])
+@given(st.data(), K)
+def test_no_few_people_are_found(
+    slices: int, intersection: bool, data: st.DataObject, k: int
+) -> None:
+    assert attacked(data.draw(crowds(slices=slices, intersection=intersection)), k) == []
+
+
+def test_the_attacker_finds_one_person_in_many_lists() -> None:
+    """By queries alone she would be told of: in forty lists."""
+    she, them = ("F", "x"), ("M", "x")
+    rows = [List({"device": "tablet"}, (she, them), ("Ada", f"m{n}")) for n in range(40)]
+    rows += [List({"device": "phone"}, (she, them), (f"f{n}", f"o{n}")) for n in range(40)]
+    tables = Tables(tuple(rows), ("device",), ("gender",))
+    one = ("rows", Place("device", "tablet"), "gender", "F")
+    assert tables.small(5)["items", *one[1:]] == 1
+    assert one in Attacker(tables, tables.published(Hidden())).pinned(tables.small(5))
+    out = hidden(*tables.sizes, 5)
+    assert {block.slice_value for block in out.blocks} == {"tablet", "phone"}
+    assert attacked(tables, 5) == []
