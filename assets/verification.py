@@ -11,7 +11,9 @@ from pipeline.integrity.verify import verify
 JOB = "verify"
 
 
-@dg.op(name=JOB, description="Reads every file of the store; fails where anything is wrong.")
+@dg.op(
+    name="whole_store", description="Reads every file of the store; fails where anything is wrong."
+)
 def _verified(context: dg.OpExecutionContext, audit: Audit) -> None:
     found = verify(audit.settings)
     head = "none" if found.head is None else f"line {found.head[0]}, {found.head[1]}"

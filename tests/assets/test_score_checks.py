@@ -57,7 +57,7 @@ def test_how_sure_an_ok_is_stands_beside_it() -> None:
 
 
 def test_an_attribute_without_groups_is_never_fine() -> None:
-    found = verdict(SCORE, LIMIT, "d", [row(0.9)], {"gender", "size"})
+    found = verdict(SCORE, LIMIT, "d", [row(0.9)], groupless={"gender", "size"})
     assert not found.passed
     assert found.description.startswith("gender has no group but unknown. 1 of 1 are at least 0.8")
 

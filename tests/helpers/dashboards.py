@@ -53,7 +53,7 @@ def eventful(folder: Path, **more: Any) -> Settings:
     said = {
         "slices": ["device"],
         "metrics": ["EXP", "IAA"],
-        "schedule": {"start": FIRST, "end": LAST},
+        "schedule": {"start": FIRST, "end": LAST, "batches": "names"},
         "trends": {"window": 8, "least": 4},
         "gate": {"least": 3},
     }

@@ -404,7 +404,7 @@ def test_all_that_is_wrong_with_a_copy_is_told(
 
 def test_no_copy_is_made_of_a_history_that_was_edited(settings: Settings, store: Store) -> None:
     change(store.history, "UPDATE fairness_history SET value = 0.5")
-    with pytest.raises(StoreDamaged, match="its scores or group values were changed"):
+    with pytest.raises(StoreDamaged, match="its scores, group values or counts changed"):
         backup(settings, settings.folder / "new")
     assert not list(settings.folder.glob("new*"))
 

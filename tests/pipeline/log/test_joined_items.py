@@ -5,6 +5,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from histories import rewrite
 from stores import DAY, Row, Rows, audit, deliver, in_batch, in_history, ranking, write_csv
 
 from pipeline.history.manifest import manifest
@@ -211,8 +212,7 @@ def test_a_store_of_before_is_read_and_nothing_is_made_up(dead: Settings) -> Non
 def test_a_cause_that_nobody_knows_is_left_out(dead: Settings) -> None:
     """A store of a later version, or one that somebody edited."""
     run_batch(dead, DAY)
-    with duckdb.connect(str(store_of(dead).history)) as connection:
-        connection.execute("UPDATE batches SET ids_differ_in = 'moon'")
+    rewrite(dead, "UPDATE batches SET ids_differ_in = 'moon'")
     assess(dead, [DAY])
     (gate,) = in_history(dead, "SELECT text FROM gates")
     assert gate["text"].endswith("the limit is 50%")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from histories import NIGHTS, assessments, fill, quiet, small_audit
+from histories import NIGHTS, assessments, believed, fill, quiet, small_audit
 from stores import audit, deliver, in_history, random_lists, read
 
 from pipeline.errors import AuditError
@@ -98,6 +98,7 @@ def versions(settings: Settings, rows: list[tuple[str, str, int]]) -> None:
                 list(row),
             )
         due_again(connection, "true")
+        believed(connection, settings)
 
 
 def test_another_leading_version_is_a_release(settings: Settings) -> None:

@@ -36,6 +36,7 @@ SAYS_IT = {
     "CHANGELOG.md": "what was renamed",
     "Makefile": "clean-data removes demos of before",
     "pipeline/former_name.py": "what is still read",
+    "tests/pipeline/integrity/test_trust.py": "a kept store bears it",
     "tests/pipeline/store/test_former_name.py": "this file",
 }
 """The only text files that hold the former name, and what for."""

@@ -210,6 +210,12 @@ def test_no_module_of_metrics_and_none_that_reads_deliveries_is_left_out() -> No
             "pipeline.store.checkpoints",
             "pipeline.history.commits",
             "pipeline.history.ledger",
+            "pipeline.history.ledger_state",
+            "pipeline.history.holdings",
+            "pipeline.history.proof",
+            "pipeline.runs.leftovers",
+            "pipeline.store.living",
+            "pipeline.store.seen",
         ),
         *("metrics", "pipeline.version", "pipeline.version.digest", "pipeline.version.modules"),
     }
