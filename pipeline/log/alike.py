@@ -39,7 +39,7 @@ def notes_on_alike(reading: Reading) -> tuple[str, ...]:
 def _said(reading: Reading, alike: list[list[str]]) -> str:
     many = counted(sum(map(len, alike)), "value")
     text = f"{many} differ only in case, width or signs that cannot be seen"
-    if reading.settings.privacy.min_cell > 1:
+    if not reading.settings.privacy.names_groups:
         return text
     named = ["; ".join(" and ".join(map(shown, each)) for each in alike[:_SHOWN])]
     more = [f"and {len(alike) - _SHOWN:,} more"] if len(alike) > _SHOWN else []

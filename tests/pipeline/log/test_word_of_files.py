@@ -140,8 +140,11 @@ def test_groups_that_look_alike_are_remarked_on(
     tmp_path: Path, values: Sequence[str], words: str
 ) -> None:
     rows = [{**row, "gender": values[place % 2]} for place, row in enumerate(ROWS)]
-    (note,) = checked(written(tmp_path / "log", rows, "csv")).notes
+    path = written(tmp_path / "log", rows, "csv")
+    (note,) = checked(path, privacy={"show_values": True}).notes
     assert words in note
+    (note,) = checked(path).notes
+    assert note.endswith("differ only in case, width or signs that cannot be seen")
 
 
 def test_groups_that_differ_are_not_remarked_on(tmp_path: Path) -> None:
