@@ -4,6 +4,7 @@ Not here: the page and the copy themselves (``publish``).
 """
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -21,8 +22,12 @@ from pipeline.errors import NoData
 def report(out: Path | None, config: Path | None, as_json: bool, quiet: bool) -> None:
     """Write the page of the published copy: one file that opens in any browser."""
     settings = settings_of(config)
+    from pipeline.publish.copy import publish_changes
     from pipeline.publish.page.page import write_report
+    from pipeline.store.paths import store_of
 
+    if os.access(store_of(settings).root, os.W_OK):
+        publish_changes(settings)
     path = write_report(settings, out)
     if as_json:
         click.echo(json.dumps({"report": str(path), "bytes": path.stat().st_size}))

@@ -25,7 +25,7 @@ from pipeline.store.paths import Store
 from pipeline.store.seen import is_seen, note, seen, stamp
 from pipeline.store.sessions import first_line
 from schemas.columns import Row, literal
-from schemas.history import BATCHES, HISTORY, SUPERSEDED
+from schemas.history import BATCHES, HISTORY, HISTORY_TABLES, SUPERSEDED
 from schemas.monitoring import (
     ALERT_ACTIONS,
     ALERT_BATCHES,
@@ -125,16 +125,40 @@ def history_problems(connection: duckdb.DuckDBPyConnection, recorded: Told) -> l
     problems += batch_problems(connection, recorded) + holding_problems(connection, recorded)
     return [
         *problems,
+        *strange_problems(connection),
         *people_problems(connection, recorded),
         *status_problems(connection),
+    ]
+
+
+def strange_problems(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Where the history holds tables, views or columns that no run has made.
+
+    What a newer version made is strange as well: this one cannot tell what it says.
+    """
+    own = {table.name: {*table.names} for table in HISTORY_TABLES}
+    there: dict[str, set[str]] = {}
+    for table, column in connection.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() "
+        "WHERE database_name = 'history' AND NOT internal"
+    ).fetchall():
+        there.setdefault(table, set()).add(column)
+    return [
+        f"{table}: is no table of a history"
+        if table not in own
+        else f"{table}: has columns that no run has made: {', '.join(sorted(columns - own[table]))}"
+        for table, columns in sorted(there.items())
+        if not columns <= own.get(table, set())
     ]
 
 
 def holding_problems(connection: duckdb.DuckDBPyConnection, recorded: Told) -> list[str]:
     """Where digests of what the history holds are not those that the ledger has."""
     problems = []
-    for name, found in all_holdings(connection).items():
-        said = recorded.holds.get(name, {})
+    here = all_holdings(connection)
+    for name in PARTS:
+        # Of a part that holds nothing any more, nothing is digested.
+        found, said = here.get(name, {}), recorded.holds.get(name, {})
         keys = said.keys() | (found.keys() if recorded.vouched else set())
         problems += [
             f"{'alert ' if PARTS[name].by == 'alert' else ''}{key}: {PARTS[name].text} changed"

@@ -5,6 +5,7 @@ Not here: replacing any of them, which takes a run (``runs``).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from shutil import copyfile
 from typing import Any
 
 import duckdb
@@ -83,6 +84,8 @@ def _recomputed(settings: Settings, store: Store, batch: str) -> Recomputed:
         differences.append(f"code: {row['code_version']} then, {code_now} now")
     again = store.staged(batch, run_id)
     try:
+        # A file that somebody changed is computed as well, to tell what was changed.
+        copyfile(path, again)
         if from_rows:
             measure_batch(settings_then, batch, run_id)
         score_batch(settings_then, batch, run_id)

@@ -22,6 +22,7 @@ from pipeline.history.proof import (
     people_problems,
     revision_problems,
     status_problems,
+    strange_problems,
 )
 from pipeline.integrity.checks import alike, scan
 from pipeline.integrity.published_copy import copy_problem
@@ -206,6 +207,7 @@ def _look_at_history(
         problems, findings.revisions = revision_problems(connection, recorded)
         findings.problems += problems + status_problems(connection)
         findings.problems += holding_problems(connection, recorded)
+        findings.problems += strange_problems(connection)
         findings.problems += people_problems(connection, recorded)
         findings.batches = len(recorded.batches)
         if not findings.problems and (names := differing_tables(connection, settings)):

@@ -15,6 +15,7 @@ from schemas.rules import LOGGED, REQUIRED
 
 _NAMED = 20  # names in a message: a file may have thousands of columns
 _LONGEST_NAME = 60  # characters of it: the rest of the line is for the message
+NESTED = "is nested; write one text or number in each row"
 _NESTED = ("STRUCT(", "MAP(", "UNION(", "VARIANT", "]")
 """What the types of columns begin or end with that hold more than one value in a row."""
 
@@ -91,7 +92,7 @@ def log_layouts(
 def nested_columns(source: Source, here: Layout) -> list[str]:
     """What is wrong with columns of which one row holds many values."""
     return [
-        f"{source.shown}: {name} is nested; write one text or number in each row"
+        f"{source.shown}: {name} {NESTED}"
         for name, delivered in here.found.items()
         if source.kinds[delivered].startswith(_NESTED[:-1])
         or source.kinds[delivered].endswith(_NESTED[-1])

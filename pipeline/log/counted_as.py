@@ -85,10 +85,10 @@ def notes_on_counted(reading: Reading) -> tuple[str, ...]:
             notes.append(f"{name}: {'; '.join(said)}")
         else:
             rows = sum(times for *_, times in found)
-            notes.append(
-                f"{name}: {counted(rows, 'row')} with {counted(len(found), 'value')} "
-                f"{_count(rows)} as the groups that `values` in the settings names"
-            )
+            number = f"{counted(rows, 'row')} with {counted(len(found), 'value')} {_count(rows)}"
+            if reading.settings.privacy.min_cell > 1:
+                number = "some rows count"
+            notes.append(f"{name}: {number} as the groups that `values` in the settings names")
     return tuple(notes)
 
 

@@ -14,13 +14,14 @@ Not here: filling ``staged`` (``staged_rows``), and what a value is worth (``val
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import duckdb
 
 from pipeline.errors import DataRefused, several
 from pipeline.formatting.numbers import counted
 from pipeline.log import readers
-from pipeline.log.column_mapping import Layout
+from pipeline.log.column_mapping import NESTED, Layout
 from pipeline.log.reading import IDS, Reading, key_of, raw_of, value_of
 from pipeline.log.sources import TEXTS, Source, several_files, together
 from pipeline.log.unreadable import read_whole, unreadable
@@ -126,17 +127,19 @@ def _misread(reading: Reading, number: int, source: Source, layout: Layout) -> l
             continue
         said = f"CAST({quoted(name)} AS VARCHAR)"
         ((rows,),) = reading.connection.execute(
-            f"SELECT count(*) FILTER (trim({said}) <> $1 AND "
+            f"SELECT count(*) FILTER (trim({said}) IS DISTINCT FROM $1 AND "
             f"coalesce(TRY_CAST({said} AS DOUBLE) <> TRY_CAST($1 AS DOUBLE), true)) "
             f"FROM {source.table}",
             [value],
         ).fetchall()
         if rows:
             problems.append(
-                f"{source.shown}: {counted(rows, 'row')} have another {name!r} than the folder "
-                f"{name}=... says that the file lies in; correct the one or the other"
+                f"{source.shown}: {counted(rows, 'row')} have another {name!r}, or none, than the "
+                f"folder {name}=... says that the file lies in; correct the one or the other"
             )
     names = _text_columns(layout)
+    if source.format == "jsonl":
+        problems += _nested(reading, number, source, layout, names)
     for column in (LIST_ID, ITEM_ID, QUERY_ID) if source.format == "jsonl" else ():
         delivered = layout.found.get(column.name)
         if delivered is not None and _is_rounded(reading, number, source, delivered, names):
@@ -145,6 +148,38 @@ def _misread(reading: Reading, number: int, source: Source, layout: Layout) -> l
                 "JSON keeps; write ids as texts, in quotes"
             )
     return problems
+
+
+def _nested(
+    reading: Reading, number: int, source: Source, layout: Layout, names: dict[str, str]
+) -> list[str]:
+    """What is wrong with columns of JSON of which one row holds an object, or a list."""
+    problems = []
+    for name, delivered in layout.found.items():
+        text = names[delivered]
+        like = f"(starts_with({text}, '{{') OR starts_with({text}, '['))"
+        there = reading.rows(
+            f"SELECT 1 FROM delivered_text WHERE file = {number} AND {like} LIMIT 1"
+        )
+        # Only what stands there tells a text that looks like one from an object.
+        if there and _stands_there(reading, source, delivered, "IN ('OBJECT', 'ARRAY')"):
+            problems.append(f"{source.shown}: {name} {NESTED}")
+    return problems
+
+
+def _stands_there(
+    reading: Reading, source: Source, delivered: str, kind: str, more: str = "true"
+) -> bool:
+    """Whether a key of some object of a file has a value of a ``kind``, and ``more`` is true."""
+    pointer = "/" + delivered.replace("~", "~0").replace("/", "~1")
+    return bool(
+        reading.connection.execute(
+            "SELECT 1 FROM (SELECT json_extract(json, [$1])[1] AS found "
+            f"FROM {readers.json_objects(source.path or Path())}) "
+            f"WHERE json_type(found) {kind} AND {more} LIMIT 1",
+            [pointer],
+        ).fetchall()
+    )
 
 
 def _is_rounded(
@@ -158,17 +193,9 @@ def _is_rounded(
     there = reading.rows(
         f"SELECT 1 FROM delivered_text WHERE file = {number} AND {_INEXACT.format(text)} LIMIT 1"
     )
-    if not there or source.path is None:
-        return False
     # A text of such digits is exact, and only what stands there tells it from a number.
-    pointer = "/" + delivered.replace("~", "~0").replace("/", "~1")
-    rounded = reading.connection.execute(
-        "SELECT 1 FROM (SELECT json_extract(json, [$1])[1] AS found "
-        f"FROM {readers.json_objects(source.path)}) WHERE json_type(found) = 'DOUBLE' "
-        f"AND {_INEXACT.format('found::VARCHAR')} LIMIT 1",
-        [pointer],
-    ).fetchall()
-    return bool(rounded)
+    inexact = _INEXACT.format("found::VARCHAR")
+    return bool(there) and _stands_there(reading, source, delivered, "= 'DOUBLE'", inexact)
 
 
 def _text_columns(layout: Layout) -> dict[str, str]:

@@ -6,13 +6,13 @@ Here: which files there are.  Not here: what may be opened (``files``) and what 
 
 import glob
 import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import DataRefused, NoData, SettingsError, several
 from pipeline.log.files import FileProblem, regular, shown
+from pipeline.log.folders import Folders, place_of, said_by_folders, told
 from pipeline.settings.audit import Settings
 from pipeline.settings.batch_keys import check_batch_key
 from pipeline.store.files import file_digest
@@ -20,11 +20,12 @@ from pipeline.store.files import file_digest
 
 @dataclass(frozen=True)
 class Delivery:
-    """What was delivered for a batch: its log files, its item table, and their digest."""
+    """What was delivered for a batch: its log files, what their folders say, its item table."""
 
     batch: str
     paths: tuple[Path, ...]
     items: Path | None
+    said: tuple[Folders, ...]
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -38,8 +39,10 @@ class Delivery:
 
     @property
     def digest(self) -> str:
-        """Digest of the contents; OSError where a file cannot be read."""
-        return input_hash(map(file_digest, self.files))
+        """Digest of what was delivered; OSError where a file cannot be read."""
+        logs = zip(self.paths, self.said, strict=True)
+        items = [] if self.items is None else [file_digest(self.items)]
+        return input_hash([*(told(file_digest(path), said) for path, said in logs), *items])
 
 
 def delivery(settings: Settings, batch: str) -> Delivery:
@@ -49,7 +52,8 @@ def delivery(settings: Settings, batch: str) -> Delivery:
     if not paths:
         looked = ", ".join(pattern.replace("{batch}", batch) for pattern in settings.logs)
         raise NoData(f"no files (looked for {looked})")
-    return Delivery(batch, tuple(paths), items_path(settings, batch))
+    said = tuple(said_by_folders(settings, path)[0] for path in paths)
+    return Delivery(batch, tuple(paths), items_path(settings, batch), said)
 
 
 _MARKERS = (".", "_")
@@ -84,14 +88,6 @@ def batch_files(settings: Settings, batch: str) -> list[Path]:
     return paths
 
 
-def place_of(settings: Settings, pattern: str) -> Path:
-    """The folder that a pattern begins with, up to the batch or a star."""
-    fixed = re.split(r"\{batch\}|(?<!\[)\*", pattern, maxsplit=1)[0]
-    # Signs that are escaped are plain.
-    root = settings.path(re.sub(r"\[([*?[])\]", r"\1", fixed))
-    return root if root.is_dir() else root.parent
-
-
 def _unreadable(path: Path, inside: Path) -> str | None:
     """Why ``path`` may not be read, None if it may; nothing is opened to find out."""
     try:
@@ -114,5 +110,5 @@ def items_path(settings: Settings, batch: str) -> Path | None:
 
 
 def input_hash(digests: Iterable[str]) -> str:
-    """Digest of what was delivered: contents and not names, so a renamed file changes nothing."""
+    """Digest of what was delivered, from that of each file: its name changes nothing."""
     return hashlib.sha256("".join(sorted(set(digests))).encode()).hexdigest()[:16]

@@ -313,10 +313,10 @@ def _within_limits(reading: Reading, ingested: Ingested) -> Ingested:
             rows = sum(count for _, count in strange)
             strange_groups = ", ".join(repr(value) for value, _ in strange[:_SHOWN_GROUPS])
             shown = f": {strange_groups}" if settings.privacy.names_groups else ""
-            problems.append(
-                f"{name}: {counted(rows, 'row')} in {counted(len(strange), 'group')} that "
-                f"`groups` in the settings does not name{shown}"
-            )
+            said = f"{counted(rows, 'row')} in {counted(len(strange), 'group')}"
+            if settings.privacy.min_cell > 1:
+                said = "rows in groups"
+            problems.append(f"{name}: {said} that `groups` in the settings does not name{shown}")
     for name in settings.slices:
         ((values, longest),) = reading.rows(
             f"SELECT count(DISTINCT {internal(name)}), max(length({internal(name)})) "

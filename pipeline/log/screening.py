@@ -79,8 +79,8 @@ _SPANNING = (
     "HAVING min(first_file) < max(last_file))"
 )
 """SQL of the lists that rows of several files belong to."""
-_NUMBERING = r"\D{0,20}\d{1,9}"
-"""What a list is called that somebody counted: each file may have begun anew."""
+_COUNTED = "regexp_matches(key, '[0-9]') AND NOT regexp_matches(key, '[0-9]{10}')"
+"""SQL of what a list is called that somebody counted; longer numbers are drawn, or moments."""
 
 
 def spanning(reading: Reading, sources: Sequence[Source]) -> str | None:
@@ -91,14 +91,17 @@ def spanning(reading: Reading, sources: Sequence[Source]) -> str | None:
     """
     if reading.settings.lists_span_files or len(sources) < 2:
         return None
-    numbered = f"regexp_full_match(key, '{_NUMBERING}')"
-    ((lists, counted_lists),) = reading.rows(
-        f"SELECT count(*), count(*) FILTER ({numbered}) FROM {_SPANNING}"
+    ((lists, numbered, forms),) = reading.rows(
+        f"SELECT count(*), count(*) FILTER ({_COUNTED}), "
+        "count(DISTINCT regexp_replace(key, '[0-9]+', '', 'g')) "
+        f"FILTER ({_COUNTED}) FROM {_SPANNING}"
     )
     if not lists:
         return None
     said = f"{counted(lists, 'list')} {'has' if lists == 1 else 'have'} rows in several files"
-    if RANK.name not in reading.logged and counted_lists >= len(sources):
+    # Names that differ in their numbers alone: each file may have begun them anew.
+    begun_anew = numbered >= len(sources) and 2 * forms <= numbered
+    if RANK.name not in reading.logged and begun_anew:
         raise DataRefused(
             f"{said}, and no ranks tell whether each is one list or the numbering begins anew in "
             "every file.\n  Make list_id unique over the files, log ranks, or, if each is one "

@@ -18,7 +18,7 @@ import duckdb
 from pipeline.errors import DataRefused, several
 from pipeline.log import readers
 from pipeline.log.files import LONGEST_LINE, FileProblem, check_text, opened_text, regular, shown
-from pipeline.log.folders import said_by_folders
+from pipeline.log.folders import Folders, said_by_folders, told
 from pipeline.log.headers import csv_columns, json_columns, known_names, parquet_columns
 from pipeline.settings.audit import Settings
 from pipeline.store.files import file_digest
@@ -53,7 +53,7 @@ class Source:
     path: Path | None = None
     sha256: str = ""
     written: tuple[int, int] = (0, 0)
-    folders: Mapping[str, str | None] = field(default_factory=dict)
+    folders: Folders = field(default_factory=dict)
     rows: int | None = None
     in_order: bool = False
 
@@ -61,6 +61,11 @@ class Source:
     def changed(self) -> bool:
         """Whether the file is no more the one that was opened."""
         return self.path is not None and _written(self.path) != self.written
+
+    @property
+    def told(self) -> str:
+        """Digest of what the file and its folders say."""
+        return told(self.sha256, self.folders)
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -191,7 +196,9 @@ def _source(
     _check_sidecar(path, digest, needed=settings.checksums == "required")
     if size_and_time != _written(target):
         raise FileProblem("is still being written; wait until it is whole")
-    folders = said_by_folders(settings, path)
+    folders, twice = said_by_folders(settings, path)
+    if twice:
+        raise FileProblem(f"two folders of its path say {twice[0]!r}")
     return Source(name, form, columns, target, digest, size_and_time, folders, rows)
 
 
@@ -236,8 +243,8 @@ def open_sources(
         except OSError as error:
             problems.append(f"{name}: {os.strerror(error.errno or 0).lower()}")
         else:
-            if source.sha256 not in digests:
-                digests.add(source.sha256)
+            if source.told not in digests:
+                digests.add(source.told)
                 sources.append(source)
     if problems:
         count = f"{len(problems)} file{'s' if len(problems) > 1 else ''} refused"

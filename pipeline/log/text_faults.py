@@ -13,10 +13,11 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
+from pipeline.formatting.numbers import counted
 from pipeline.log.files import LONGEST_LINE, opened_text
 
 _ENDS = {"\n": "a line feed", "\r\n": "carriage return and line feed", "\r": "a carriage return"}
-_CUT = "it is cut, perhaps as the file was; deliver it whole"
+_CUT = ", and this one ends too early"
 
 
 def fault_of(path: Path, form: str) -> str | None:
@@ -51,8 +52,8 @@ def _csv_faults(text: IO[str]) -> Iterator[str]:
         width = width or len(fields)
         if fields and len(fields) != width:
             yield (
-                f"line {begins}: has {len(fields)} fields and the header {width}; a text with a "
-                "comma or a line end stands in double quotes"
+                f"line {begins}: has {counted(len(fields), 'field')} and the header {width}; a "
+                "text with a comma or a line end stands in double quotes"
             )
 
 
@@ -102,7 +103,7 @@ def object_fault(line: str) -> str | None:
         json.dumps(pairs, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         ends = error.pos >= len(line.rstrip()) or error.msg.startswith("Unterminated string")
-        return f"not a JSON object: {_CUT if ends else 'only one of them stands in a line'}"
+        return f"not a JSON object: each line holds one, whole{_CUT if ends else ' and alone'}"
     except RecursionError:
         return "nested too deeply"
     except ValueError:

@@ -43,6 +43,7 @@ _SAID = {
     "verdict": "insufficient",
     "verdict_reason": SUPPRESSED,
 }
+_OF_VERDICTS = ("status", "status_reason", "verdict", "verdict_reason")
 _OF_SCORES = (
     "value",
     "worst_group",
@@ -261,7 +262,11 @@ def _scores(source: str, names: list[str]) -> str:
     for name in expressions.keys() & {*_SAID, *_OF_SCORES}:
         other = literal(_SAID[name]) if name in _SAID else "NULL"
         told = _REASON if name == "status_reason" else f"t.{name}"
-        expressions[name] = f"CASE WHEN h.batch IS NULL THEN {told} ELSE {other} END"
+        shown = "h.batch IS NULL"
+        if name in _OF_VERDICTS and "verdict" in names:
+            # What no threshold is about would otherwise count as judged.
+            shown += " OR t.verdict = 'not_judged'"
+        expressions[name] = f"CASE WHEN {shown} THEN {told} ELSE {other} END"
     if "lists_undefined" in expressions:
         expressions["lists_undefined"] = "CASE WHEN torn.batch IS NULL THEN t.lists_undefined END"
     return (

@@ -93,7 +93,8 @@ def _nearest(text: str) -> str | None:
 
 
 _LIKE_A_DAY = re.compile(
-    r"(?P<year>19[7-9]\d|2[01]\d\d|2200)[._-]?(?P<month>\d\d?)[._-]?(?P<day>\d\d?)"
+    r"(?P<year>19[7-9]\d|2[01]\d\d|2200)(?P<sign>[._-])?"
+    r"(?P<month>(?(sign)\d\d?|\d\d))(?(sign)[._-])(?P<day>(?(sign)\d\d?|\d\d))"
     r"([Tt._-]?(?P<hour>\d\d?))?",
     re.A,
 )

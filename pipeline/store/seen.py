@@ -9,11 +9,9 @@ Not here: what makes a file right (``history.proof``, ``publish``).
 """
 
 import json
-import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from threading import get_ident
 from typing import Any
 
 from pipeline.store.paths import Store
@@ -59,13 +57,11 @@ def note(
     newest = max((each[-1] for each in stamps if each), default=0)
     time.sleep(max(0, min(newest + _TICK - time.time_ns(), _TICK)) / 1e9)
     said = _read(store) | {_name(store, paths[0]): {**facts, "stamps": stamps}}
-    new = store.seen.with_name(f"{store.seen.name}.{os.getpid()}.{get_ident()}.part")
+    # Under one name, so that what a killed process left is written over by the next.
+    new = store.seen.with_name(f"{store.seen.name}.part")
     with suppress(OSError):
-        try:
-            new.write_text(json.dumps(said, sort_keys=True, indent=0) + "\n", encoding="utf-8")
-            new.replace(store.seen)
-        finally:
-            new.unlink(missing_ok=True)
+        new.write_text(json.dumps(said, sort_keys=True, indent=0) + "\n", encoding="utf-8")
+        new.replace(store.seen)
 
 
 def _read(store: Store) -> dict[str, Any]:

@@ -112,7 +112,8 @@ def again(
         yield from verified(folder, finished=True)
     names = {path.name for path in store.root.glob("*") if path.is_file()}
     files = (store.history, store.dashboard, store.ledger, store.report, store.seen)
-    known = {path.name for path in files}
+    # What is noted of files is written over by whoever notes next, and never needed.
+    known = {path.name for path in files} | {f"{store.seen.name}.part"}
     # A log that was removed comes back where the power is lost before the folder is synced; it
     # says itself that it was taken over.
     unknown = {name for name in names - known if not name.endswith(".wal")}

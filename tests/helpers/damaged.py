@@ -72,12 +72,13 @@ def contents(path: Path, tables: Iterable[Table] = HISTORY_TABLES) -> dict[str, 
 def forged(store: Store, line: int, **other: Any) -> None:
     """Let a line of the ledger say something else, and mend all hashes after it.
 
-    Digests of what the history holds are gone from all lines.
+    Digests of what the history holds are gone from it on, unless it says what it said.
     """
     lines = [json.loads(text) for text in store.ledger.read_bytes().splitlines()]
-    lines[line - 1] |= other
-    for each in lines:
-        each.pop("holds", None)
+    if not other or lines[line - 1] != lines[line - 1] | other:
+        lines[line - 1] |= other
+        for each in lines[line - 1 :]:
+            each.pop("holds", None)
     renamed: dict[str | None, str] = {}
     before = None
     for each in lines:

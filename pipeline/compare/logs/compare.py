@@ -25,6 +25,7 @@ from pipeline.compare.logs.pairing import Matching, match
 from pipeline.compare.logs.report import Comparison, Overall, Side
 from pipeline.counts.rankings import chunks_of
 from pipeline.errors import DataRefused, NoData, SettingsError
+from pipeline.history.proof import check_batch_file
 from pipeline.log.deliveries import batch_files
 from pipeline.log.ingest import ingest
 from pipeline.log.rejected_rows import rule_lines
@@ -141,6 +142,7 @@ def _place(name: str, settings: Settings | None) -> _Place:
     stored = store_of(settings).batch(name)
     if not stored.exists():
         raise NoData(f"{name}: no such file or folder, and no batch of the store {settings.store}")
+    check_batch_file(store_of(settings), name)
     return _Place(name, stored=stored, patience=settings.busy_seconds)
 
 

@@ -172,7 +172,8 @@ def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
     path = write_settings(tmp_path, "attributes: [gender]\nslices: [device]\nmetrics: [EXP@1]\n")
     settings = load_settings(path)
     for day, women in zip(DAYS[:2], (1, 3), strict=True):
-        deliver(tmp_path, tops("a\x1b[31m[bold]", women, 4), batch=day)
+        rows = [row | {"device": "a\x1b[31m[bold]"} for row in tops("a", women, 4)]
+        deliver(tmp_path, rows, batch=day)
         assert run_batch(settings, day).status == "done"
     found = explained(path, "--batch", DAYS[1], "--score", LABEL)
     assert "\x1b" not in found.stdout

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from command import evenrank
-from damaged import change, every_byte, forged, vouched_for
+from damaged import change, every_byte, forged
 from stores import DAY, audit, deliver, random_lists, read, write_settings
 
 import pipeline.integrity.recompute
@@ -41,9 +41,9 @@ def again(settings: Settings) -> Recomputed:
 
 def test_the_same_bits_come_out_and_nothing_stays_behind(settings: Settings, store: Store) -> None:
     shutil.rmtree(settings.folder / "logs")
-    before = every_byte(store.root, noted=False)
+    before = every_byte(store.root)
     assert again(settings) == Recomputed(DAY, same=True, from_rows=True)
-    assert every_byte(store.root, noted=False) == before
+    assert every_byte(store.root) == before
 
 
 def test_settings_of_then_are_used(settings: Settings) -> None:
@@ -175,7 +175,6 @@ def test_a_file_that_cannot_be_computed_says_why(
 ) -> None:
     statement, said = BROKEN[name]
     change(store.batch(DAY), statement)
-    vouched_for(store, DAY)
     found = again(settings)
     assert not found.same
     assert said in found.differences[0]

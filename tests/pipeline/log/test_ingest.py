@@ -840,7 +840,8 @@ def test_attributes_of_both_tables_cross(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_item_table_per_day(tmp_path: Path) -> None:
     settings = audit(tmp_path, items="items-{batch}.csv", metrics=["EXP"])
-    for batch, gender in (("d1", "F"), ("d2", "M")):
+    one, two = DAY, "2026-01-06"
+    for batch, gender in ((one, "F"), (two, "M")):
         rows = [{**row, "gender": None} for row in ranking("a", "xx")]
         for row in rows:
             del row["gender"]
@@ -854,7 +855,7 @@ def test_an_item_table_per_day(tmp_path: Path) -> None:
         settings, "SELECT DISTINCT batch, group_value FROM group_history ORDER BY ALL"
     )
     found = [tuple(row.values()) for row in rows]
-    assert found == [("d1", "F"), ("d1", "Z"), ("d2", "M"), ("d2", "Z")]
+    assert found == [(one, "F"), (one, "Z"), (two, "M"), (two, "Z")]
 
 
 # -- names and values that look like code

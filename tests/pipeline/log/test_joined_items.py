@@ -5,6 +5,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from damaged import of_before
 from histories import rewrite
 from stores import DAY, Row, Rows, audit, deliver, in_batch, in_history, ranking, write_csv
 
@@ -199,6 +200,7 @@ def test_a_store_of_before_is_read_and_nothing_is_made_up(dead: Settings) -> Non
             connection.execute(f"ALTER TABLE batches DROP COLUMN {table}")
         connection.execute("DELETE FROM gates")
         connection.execute("UPDATE fairness_history SET status = verdict, status_reason = NULL")
+    of_before(store_of(dead))
     assert manifest(dead)[DAY].rows_joined is None
     assert verify(dead).problems == []
     assess(dead, [DAY])

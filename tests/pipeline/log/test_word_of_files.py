@@ -81,7 +81,7 @@ def test_a_file_that_contradicts_its_folder_is_refused(tmp_path: Path, form: str
     written(tmp_path / "logs" / DAY / "country=de" / "part-0", rows, form)
     outcome = run_batch(settings, DAY)
     assert (outcome.status, outcome.exit_code) == ("refused", 3)
-    assert "4 rows have another 'country' than the folder" in outcome.message
+    assert "4 rows have another 'country', or none, than the folder" in outcome.message
     agreeing = [{**row, "country": "de"} for row in ROWS]
     written(tmp_path / "logs" / DAY / "country=de" / "part-0", agreeing, form)
     assert run_batch(settings, DAY).status == "done"
@@ -92,6 +92,34 @@ def test_a_number_is_what_its_folder_says(tmp_path: Path) -> None:
     settings = audit(tmp_path, logs="logs/{batch}/*/*", slices=["month"])
     written(tmp_path / "logs" / DAY / "month=01" / "part-0", rows, "parquet")
     assert run_batch(settings, DAY).status == "done"
+
+
+def test_a_corrected_folder_is_another_delivery(tmp_path: Path) -> None:
+    settings = audit(tmp_path, logs="logs/{batch}/*/*", slices=["country"])
+    path = written(tmp_path / "logs" / DAY / "country=fr" / "part-0", ROWS, "csv")
+    assert run_batch(settings, DAY).status == "done"
+    assert run_batch(settings, DAY).status == "unchanged"
+    path.parent.rename(path.parent.with_name("other"))
+    (tmp_path / "logs" / DAY / "other").rename(tmp_path / "logs" / DAY / "country=it")
+    assert run_batch(settings, DAY).status == "done"
+    (row,) = in_batch(settings, "SELECT DISTINCT country FROM ranking_log")
+    assert row["country"] == "it"
+
+
+def test_the_same_bytes_in_two_folders_are_two_files(tmp_path: Path) -> None:
+    settings = audit(tmp_path, logs="logs/{batch}/*/*")
+    rows = without(ranking("a", "FM"), "list_id")
+    for name in ("list_id=one", "list_id=two"):
+        written(tmp_path / "logs" / DAY / name / "part-0", rows, "csv")
+    outcome = run_batch(settings, DAY)
+    assert (outcome.status, outcome.lists, outcome.rows_accepted) == ("done", 2, 4)
+
+
+def test_an_empty_field_contradicts_its_folder(tmp_path: Path) -> None:
+    settings = audit(tmp_path, logs="logs/{batch}/*/*", slices=["country"])
+    rows = [{**row, "country": ""} for row in ROWS]
+    written(tmp_path / "logs" / DAY / "country=de" / "part-0", rows, "csv")
+    assert "12 rows have another 'country', or none" in run_batch(settings, DAY).message
 
 
 def test_two_folders_that_say_one_name_are_refused(tmp_path: Path) -> None:
@@ -209,6 +237,18 @@ def test_a_log_that_was_cut_within_a_list_is_read(tmp_path: Path) -> None:
     assert (found.lists, found.rows_accepted, len(found.notes)) == (6, 12, 1)
 
 
+@pytest.mark.parametrize("name", ["{}-de", "query number for the day {}", "q-2026-01-05-{}"])
+def test_a_numbering_may_have_any_form(tmp_path: Path, name: str) -> None:
+    names = [name.format(number) for number in range(5)]
+    paths = shards(
+        tmp_path,
+        [row for each in names for row in scored(each, "x")],
+        [row for each in names for row in scored(each, "y")],
+    )
+    with pytest.raises(DataRefused, match="5 lists have rows in several files"):
+        check_files(audit(tmp_path), paths, None)
+
+
 def test_lists_with_names_of_their_own_may_span_files(tmp_path: Path) -> None:
     names = ["3f1a-77", "ab01c-9", "z9z9z"]
     paths = shards(
@@ -252,6 +292,16 @@ def test_numbers_of_json_that_a_reader_rounds_are_no_ids(tmp_path: Path, column:
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join(lines), encoding="utf-8")
     assert f"{column!r} holds numbers with more digits" in refusal(path)
+
+
+@pytest.mark.parametrize("value", ['{"v": "F"}', '["F"]'])
+def test_objects_of_json_are_no_groups(tmp_path: Path, value: str) -> None:
+    lines = [json.dumps({**row, "gender": "@"}).replace('"@"', value) for row in ROWS]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert "gender is nested" in refusal(path)
+    path.write_text("\n".join(lines).replace(value, json.dumps(value)), encoding="utf-8")
+    assert checked(path).rows_accepted == 12
 
 
 def test_numbers_of_json_that_are_exact_are_ids(tmp_path: Path) -> None:
@@ -333,8 +383,8 @@ def test_lines_are_counted(tmp_path: Path, data: bytes, lines: int) -> None:
         ("log.csv", b'@\na,"1"x,1,F\n', "line 2: a quote inside a quoted text has to stand twice"),
         ("log.csv", b"@\na,1,1,F,9\n", "line 2: has 5 fields and the header 4"),
         ("log.jsonl", b'{"list_id": "a"}\n' * 1200 + b'{"list_id": "b', "line 1201: not a JSON"),
-        ("log.jsonl", b'{"list_id": "a"}\n' * 1200 + b'{"list_id"', "it is cut"),
-        ("log.jsonl", b'{"list_id": "a"}\n' * 1200 + b'{"a": 1}{"a": 2}\n', "only one of them"),
+        ("log.jsonl", b'{"list_id": "a"}\n' * 1200 + b'{"list_id"', "ends too early"),
+        ("log.jsonl", b'{"list_id": "a"}\n' * 1200 + b'{"a": 1}{"a": 2}\n', "each line holds one"),
         ("log.jsonl", b'\xef\xbb\xbf{"list_id": "a"}\n', "line 1: begins with a byte order mark"),
         ("log.jsonl", b"$\n" * 1200 + b'{"rank": 1, "rank": 2}\n', "line 1201: a key stands"),
     ],

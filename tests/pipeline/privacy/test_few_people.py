@@ -5,6 +5,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from damaged import of_before, vouched_for
 from stores import Rows, audit, deliver, in_history, lists, ranking, read
 
 from pipeline.history.opening import open_history
@@ -92,6 +93,8 @@ def uncounted(settings: Settings) -> None:
     for path in (store_of(settings).history, store_of(settings).batch(DAY)):
         with duckdb.connect(str(path)) as connection:
             connection.execute("ALTER TABLE prefix_stats DROP COLUMN items")
+    vouched_for(store_of(settings), DAY)
+    of_before(store_of(settings))
 
 
 def plenty() -> Rows:
@@ -129,6 +132,7 @@ def test_items_that_cannot_be_counted_any_more_stay_uncounted(tmp_path: Path) ->
     uncounted(settings)
     with duckdb.connect(str(store_of(settings).batch(DAY))) as connection:
         connection.execute("DELETE FROM log_entries")
+    vouched_for(store_of(settings), DAY)
     assert run_batch(settings, DAY, from_counts=True, force=True).status == "done"
     publish(settings)
     assert cells(settings) == set()

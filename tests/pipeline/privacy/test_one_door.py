@@ -104,7 +104,7 @@ def test_a_breach_that_is_not_told_fails_a_run_and_a_check(tmp_path: Path) -> No
     words = ("run", "--batch", DAY, "--config", file, "--force", "--fail-on", "breach")
     ended = evenrank(*words)
     assert ended.exit_code == 5
-    assert "A breach is about too few to be told" in ended.output
+    assert "a breach about too few to be told" in ended.output
     assert named(ended.output) == []
     assert "Beyond" not in ended.output
     said = json.loads(evenrank(*words, "--json").stdout.splitlines()[-1])

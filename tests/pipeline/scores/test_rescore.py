@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from damaged import vouched_for
 from logs import (
     DAY,
     LENIENT,
@@ -28,6 +29,7 @@ from pipeline.history.opening import open_history
 from pipeline.runs.batches import run_batch
 from pipeline.scores.scoring import RunStamp, rows_of, scored
 from pipeline.settings.audit import Settings
+from pipeline.store.paths import store_of
 from pipeline.store.tables import now
 from schemas.counts import BUCKETS, ITEM_STATS
 
@@ -110,6 +112,7 @@ def delivered_and_emptied(folder: Path) -> Settings:
         shown = ("log_entries", "log_lists", "log_items")
         for table in (*shown, "rejected_rows", ITEM_STATS.name):
             connection.execute(f"DROP TABLE batch.{table}")
+    vouched_for(store_of(here), DAY)
     return here
 
 
@@ -352,6 +355,7 @@ def test_a_file_of_before_takes_what_is_said_now(tmp_path: Path) -> None:
         for table, columns in later.items():
             for column in columns:
                 connection.execute(f"ALTER TABLE batch.{table} DROP COLUMN {column}")
+    vouched_for(store_of(here), DAY)
     assert run_batch(here, DAY, from_counts=True, force=True).status == "done"
     row = stored(here).score("EXP.MinMaxRatio")
     assert row["against_chance"] is None
@@ -377,6 +381,7 @@ def test_counts_of_four_times_as_many_buckets_give_the_same_intervals(tmp_path: 
             f"UPDATE batch.bucket_sums SET buckets = list_transform({pairs}, lambda p: p.b), "
             f"sums = list_transform({pairs}, lambda p: p.s)"
         )
+    vouched_for(store_of(here), DAY)
     assert run_batch(here, DAY, from_counts=True, force=True).status == "done"
     after = stored(here)
     assert list(before.scores) == list(after.scores)
