@@ -9,7 +9,7 @@ from stores import LENIENT, Rows, deliver, lists, ranking
 
 DAYS = ("2026-01-05", "2026-01-06")
 K = 5
-NAMES = ("zebra", "kiosk", "4917012345678", "Ada")
+NAMES = ("zebra", "kiosk", "4917012345678", "Ada Byron")
 """A group of few, a slice value of few, what may be a telephone number, and the id of a person."""
 SETTINGS: dict[str, Any] = {
     "logs": "logs/{batch}/*",
@@ -37,7 +37,7 @@ def log(*, more: int = 0) -> Rows:
     )
     for row in rows:
         if (row["gender"], row["device"]) == ("F", "phone"):
-            row["item_id"] = "Ada"
+            row["item_id"] = "Ada Byron"
     # Its rank belongs to another column.
     return [*rows, *ranking("bad", "FM", device="desk", region="y", rank=["4917012345678", "2"])]
 
