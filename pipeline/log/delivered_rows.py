@@ -27,7 +27,7 @@ from pipeline.log.sources import TEXTS, Source, several_files, together
 from pipeline.log.unreadable import read_whole, unreadable
 from pipeline.log.values import INTEGERS, NUMBERS, number_of, unless_blank
 from schemas.columns import internal, quoted
-from schemas.rules import CLICK, ITEM_ID, LIST_ID, QUERY_ID, RANK, REFERENCE_RANK, RELEVANCE
+from schemas.rules import CLICK, ITEM_ID, LIST_ID, LOGGED, QUERY_ID, RANK, REFERENCE_RANK, RELEVANCE
 
 _INEXACT = (
     "length({0}) > 16 AND regexp_full_match({0}, '-?[0-9]+(\\.[0-9]+)?(e[-+]?[0-9]+)?') "
@@ -153,9 +153,14 @@ def _misread(reading: Reading, number: int, source: Source, layout: Layout) -> l
 def _nested(
     reading: Reading, number: int, source: Source, layout: Layout, names: dict[str, str]
 ) -> list[str]:
-    """What is wrong with columns of JSON of which one row holds an object, or a list."""
+    """What is wrong with columns of texts of which one row of JSON holds an object, or a list.
+
+    Where a number should stand, a rule of rows says so.
+    """
+    numbers = {column.name for column in LOGGED if column.type != "VARCHAR"}
     problems = []
-    for name, delivered in layout.found.items():
+    for name in sorted(layout.found.keys() - numbers):
+        delivered = layout.found[name]
         text = names[delivered]
         like = f"(starts_with({text}, '{{') OR starts_with({text}, '['))"
         there = reading.rows(
