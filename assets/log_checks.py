@@ -109,8 +109,14 @@ def _joined(settings: Settings, batch: str, found: Ingested) -> Finding:
         JOINED,
         batch,
         passed=gate is None or gate.passed,
-        description=f"{gate.text}." if gate else "No attribute comes from the item table.",
-        metadata={"rows": found.rows_accepted, "rows_joined": found.rows_joined},
+        description="No attribute comes from the item table."
+        if gate is None
+        else f"The data gate {gate.gate} is {'open' if gate.passed else 'closed'}."
+        if found.few
+        else f"{gate.text}.",
+        metadata={}
+        if found.few
+        else {"rows": found.rows_accepted, "rows_joined": found.rows_joined},
     )
 
 

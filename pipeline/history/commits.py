@@ -16,7 +16,18 @@ import duckdb
 
 from pipeline.errors import AuditError, StoreDamaged
 from pipeline.history.holdings import all_holdings, holdings
-from pipeline.history.ledger import DROPPED, HOLDS, KEPT, VOUCH, WHOLE, End, Ledger, Line, mismatch
+from pipeline.history.ledger import (
+    DROPPED,
+    FORGET,
+    HOLDS,
+    KEPT,
+    VOUCH,
+    WHOLE,
+    End,
+    Ledger,
+    Line,
+    mismatch,
+)
 from pipeline.history.ledger_state import TOLD
 from pipeline.history.proof import note_history
 from pipeline.history.result_digests import held
@@ -27,8 +38,6 @@ from pipeline.store.seen import note
 from pipeline.store.tables import transaction
 from schemas.history import BATCHES, LEDGER_HEAD
 
-FORGET = "forget"
-"""The event of an entry with which all of a ``batch`` goes, its files included."""
 _HEAD = f"history.{LEDGER_HEAD.name}"
 
 

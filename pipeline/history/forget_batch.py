@@ -10,9 +10,9 @@ from difflib import get_close_matches
 import duckdb
 
 from pipeline.errors import SettingsError
-from pipeline.history.commits import FORGET, files_of_batch, has_history, sealed
+from pipeline.history.commits import files_of_batch, has_history, sealed
 from pipeline.history.holdings import PARTS
-from pipeline.history.ledger import Ledger
+from pipeline.history.ledger import FORGET, Ledger
 from pipeline.history.ledger_state import told_by
 from pipeline.history.manifest import current_row
 from pipeline.history.merging import due_again

@@ -29,6 +29,8 @@ WITHOUT_ROWS = "without_rows"
 """What entries say of a batch file whose rows were removed."""
 HOLDS = "holds"
 """What entries say of rows that their change wrote: digests, by part and key."""
+FORGET = "forget"
+"""The event of an entry with which all of a ``batch`` goes, its files included."""
 VOUCH = "vouch"
 WHOLE = ("begin", "rebuild", VOUCH)
 """Entries that say this of all rows of the history, whatever was said before."""

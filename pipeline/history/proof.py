@@ -77,7 +77,7 @@ def prove(
         raise _damaged(f"{store.ledger} was changed", record.problems, advice)
     recorded = told_by(record.up_to(head))
     try:
-        problems = history_problems(connection, recorded)
+        problems, _ = history_problems(connection, recorded)
     except duckdb.Error as error:
         # A block that is damaged, or a table that somebody gave other columns.
         problems = [f"cannot be read: {first_line(error)}"]
@@ -118,20 +118,28 @@ def check_batch_file(store: Store, batch: str, *, noting: bool = True) -> None:
         note(store, path, since=since, sha256=own)
 
 
-def history_problems(connection: duckdb.DuckDBPyConnection, recorded: Told) -> list[str]:
-    """Where the attached history is not what the ledger says, each a text."""
+def history_problems(
+    connection: duckdb.DuckDBPyConnection, recorded: Told, *, twice: bool = False
+) -> tuple[list[str], int]:
+    """Where the attached history is not what the ledger says, each a text; and its results.
+
+    ``twice``: current results that are digested with all else are also held against the digest
+    that is published.
+    """
     vouched = {batch for batch, digest in recorded.holds.get("results", {}).items() if digest}
-    problems, _ = revision_problems(connection, recorded, but=vouched)
-    problems += batch_problems(connection, recorded) + holding_problems(connection, recorded)
-    return [
+    problems, results = _revision_problems(connection, recorded, but=() if twice else vouched)
+    problems = [
+        *_batch_problems(connection, recorded),
         *problems,
-        *strange_problems(connection),
-        *people_problems(connection, recorded),
-        *status_problems(connection),
+        *_status_problems(connection),
+        *_holding_problems(connection, recorded),
+        *_strange_problems(connection),
+        *_people_problems(connection, recorded),
     ]
+    return problems, results
 
 
-def strange_problems(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def _strange_problems(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Where the history holds tables, views or columns that no run has made.
 
     What a newer version made is strange as well: this one cannot tell what it says.
@@ -152,7 +160,7 @@ def strange_problems(connection: duckdb.DuckDBPyConnection) -> list[str]:
     ]
 
 
-def holding_problems(connection: duckdb.DuckDBPyConnection, recorded: Told) -> list[str]:
+def _holding_problems(connection: duckdb.DuckDBPyConnection, recorded: Told) -> list[str]:
     """Where digests of what the history holds are not those that the ledger has."""
     problems = []
     here = all_holdings(connection)
@@ -168,7 +176,7 @@ def holding_problems(connection: duckdb.DuckDBPyConnection, recorded: Told) -> l
     return problems
 
 
-def batch_problems(connection: duckdb.DuckDBPyConnection, recorded: Told) -> list[str]:
+def _batch_problems(connection: duckdb.DuckDBPyConnection, recorded: Told) -> list[str]:
     """Where the manifest is not what the ledger says."""
     manifest_rows = {row["batch"]: row for row in rows_of(connection, BATCHES, "history")}
     problems = []
@@ -191,7 +199,7 @@ def batch_problems(connection: duckdb.DuckDBPyConnection, recorded: Told) -> lis
     return problems
 
 
-def revision_problems(
+def _revision_problems(
     connection: duckdb.DuckDBPyConnection, recorded: Told, *, but: Collection[str] = ()
 ) -> tuple[list[str], int]:
     """Where results, current or superseded, are not those whose digest the ledger has.
@@ -223,7 +231,7 @@ def revision_problems(
     return problems, len(stored_results)
 
 
-def status_problems(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def _status_problems(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Where statuses are not what the stored gates and alerts make of verdicts of batch files.
 
     None in a history of an older version, which lacks what tells.
@@ -261,7 +269,7 @@ def _tells_statuses(connection: duckdb.DuckDBPyConnection) -> bool:
     return there.issuperset([*needed, *told])
 
 
-def people_problems(connection: duckdb.DuckDBPyConnection, told: Told) -> list[str]:
+def _people_problems(connection: duckdb.DuckDBPyConnection, told: Told) -> list[str]:
     """Where what people did about alerts, and the releases they marked, is not all there."""
     actions = rows_of(connection, ALERT_ACTIONS, "history")
     marks = rows_of(connection, MARKERS, "history", "source = 'mark'")

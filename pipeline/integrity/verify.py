@@ -12,18 +12,11 @@ from tempfile import TemporaryDirectory
 import duckdb
 
 from pipeline.errors import AuditError, StoreBusy, StoreDamaged
-from pipeline.history.commits import FORGET, only_begun, read_head
-from pipeline.history.ledger import Ledger, Record, mismatch
+from pipeline.history.commits import only_begun, read_head
+from pipeline.history.ledger import FORGET, Ledger, Record, mismatch
 from pipeline.history.ledger_state import Told, told_by
 from pipeline.history.opening import HISTORY_DATABASE
-from pipeline.history.proof import (
-    batch_problems,
-    holding_problems,
-    people_problems,
-    revision_problems,
-    status_problems,
-    strange_problems,
-)
+from pipeline.history.proof import history_problems
 from pipeline.integrity.checks import alike, scan
 from pipeline.integrity.published_copy import copy_problem
 from pipeline.integrity.read_only import open_as_is, why
@@ -203,12 +196,8 @@ def _look_at_history(
     """The history against the ledger; False where not all of it can be read."""
     try:
         findings.rows = scan(connection, HISTORY_DATABASE)
-        findings.problems += batch_problems(connection, recorded)
-        problems, findings.revisions = revision_problems(connection, recorded)
-        findings.problems += problems + status_problems(connection)
-        findings.problems += holding_problems(connection, recorded)
-        findings.problems += strange_problems(connection)
-        findings.problems += people_problems(connection, recorded)
+        problems, findings.revisions = history_problems(connection, recorded, twice=True)
+        findings.problems += problems
         findings.batches = len(recorded.batches)
         if not findings.problems and (names := differing_tables(connection, settings)):
             findings.unfinished.append(

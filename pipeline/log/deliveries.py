@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.errors import DataRefused, NoData, SettingsError, several
 from pipeline.log.files import FileProblem, regular, shown
-from pipeline.log.folders import Folders, place_of, said_by_folders, told
+from pipeline.log.folders import Folders, place_of, said_by_folders, with_folders
 from pipeline.settings.audit import Settings
 from pipeline.settings.batch_keys import check_batch_key
 from pipeline.store.files import file_digest
@@ -42,7 +42,7 @@ class Delivery:
         """Digest of what was delivered; OSError where a file cannot be read."""
         logs = zip(self.paths, self.said, strict=True)
         items = [] if self.items is None else [file_digest(self.items)]
-        return input_hash([*(told(file_digest(path), said) for path, said in logs), *items])
+        return input_hash([*(with_folders(file_digest(path), said) for path, said in logs), *items])
 
 
 def delivery(settings: Settings, batch: str) -> Delivery:

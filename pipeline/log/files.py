@@ -86,7 +86,7 @@ def check_text(path: Path, most: int, *, quotes: bool) -> int:
     leave out a line that is too long for them and say nothing of it.
     """
     size = line = ended = 0
-    lines = _Lines(quotes)
+    lines = _LineCount(quotes)
     with opened_text(path) as file:
         while piece := file.read(_PIECE):
             size += len(piece)
@@ -104,7 +104,7 @@ def check_text(path: Path, most: int, *, quotes: bool) -> int:
     return lines.ended + (line > 0)
 
 
-class _Lines:
+class _LineCount:
     """Counts the lines of a file piece by piece."""
 
     def __init__(self, quotes: bool) -> None:

@@ -38,7 +38,7 @@ def said_by_folders(settings: Settings, path: Path) -> tuple[Folders, list[str]]
     return said, twice
 
 
-def told(digest: str, folders: Folders) -> str:
+def with_folders(digest: str, folders: Folders) -> str:
     """Digest of what a file and its folders say; its own where folders say nothing."""
     if not folders:
         return digest

@@ -138,7 +138,10 @@ def ingest(
             ingested,
             rows_joined=joined.joined,
             ids_differ_in=joined.differ,
-            notes=(*ingested.notes, *notes_on_joined(reading, joined, items.shown)),
+            notes=(
+                *ingested.notes,
+                *notes_on_joined(reading, joined, items.shown, few=ingested.few),
+            ),
         )
     changed = [f"{source.shown}: changed while it was read" for source in sources if source.changed]
     if changed:

@@ -85,14 +85,17 @@ def joined_rows(reading: Reading) -> Joined | None:
     return Joined(rows, joined, differ, example)
 
 
-def notes_on_joined(reading: Reading, joined: Joined, table: str) -> tuple[str, ...]:
-    """A remark where most rows join nothing, or somebody could mend it; ``table`` is its name."""
+def notes_on_joined(
+    reading: Reading, joined: Joined, table: str, *, few: bool = False
+) -> tuple[str, ...]:
+    """A remark where most rows join nothing, or somebody could mend it; ``table`` is its name.
+
+    ``few``: the batch is about too few for numbers to be told.
+    """
     if joined.differ is None and joined.joined >= _FEW * joined.rows:
         return ()
-    note = (
-        f"{joined.rows - joined.joined:,} of {joined.rows:,} rows name an item that "
-        f"{table} does not hold"
-    )
+    apart = "some rows" if few else f"{joined.rows - joined.joined:,} of {joined.rows:,} rows"
+    note = f"{apart} name an item that {table} does not hold"
     if joined.differ:
         note += f"; ids differ in {joined.differ.text}"
     if reading.settings.privacy.show_values and not is_hashed(reading.settings, ITEM_ID.name):

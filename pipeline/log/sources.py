@@ -18,7 +18,7 @@ import duckdb
 from pipeline.errors import DataRefused, several
 from pipeline.log import readers
 from pipeline.log.files import LONGEST_LINE, FileProblem, check_text, opened_text, regular, shown
-from pipeline.log.folders import Folders, said_by_folders, told
+from pipeline.log.folders import Folders, said_by_folders, with_folders
 from pipeline.log.headers import csv_columns, json_columns, known_names, parquet_columns
 from pipeline.settings.audit import Settings
 from pipeline.store.files import file_digest
@@ -63,9 +63,9 @@ class Source:
         return self.path is not None and _written(self.path) != self.written
 
     @property
-    def told(self) -> str:
+    def digest(self) -> str:
         """Digest of what the file and its folders say."""
-        return told(self.sha256, self.folders)
+        return with_folders(self.sha256, self.folders)
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -243,8 +243,8 @@ def open_sources(
         except OSError as error:
             problems.append(f"{name}: {os.strerror(error.errno or 0).lower()}")
         else:
-            if source.told not in digests:
-                digests.add(source.told)
+            if source.digest not in digests:
+                digests.add(source.digest)
                 sources.append(source)
     if problems:
         count = f"{len(problems)} file{'s' if len(problems) > 1 else ''} refused"

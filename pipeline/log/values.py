@@ -52,7 +52,8 @@ def tidy(name: str) -> str:
 def group_of(attribute: Sequence[str], column: Callable[[str], str] = quoted) -> str:
     """SQL of the group of a row; an intersection is unknown where one of its parts is.
 
-    It is named as ``settings.labels.joined`` does.  ``column`` says what the tables at hand call an
+    A star or a backslash within a part has a backslash before it, so that no two groups have one
+    name (``settings.labels.parts_of`` parts them).  ``column`` says what the tables at hand call an
     attribute column.
     """
     if len(attribute) == 1:

@@ -115,7 +115,7 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
             sources = open_sources(found.paths, settings, connection)
             tables = open_sources([found.items], settings, connection) if found.items else []
             items = tables[0] if tables else None
-            digest = input_hash(source.told for source in (*sources, *tables))
+            digest = input_hash(source.digest for source in (*sources, *tables))
             attach(connection, staged, DATABASE, block_size=_block_size(found.paths))
             try:
                 ingested = ingest(connection, settings, sources, items, DATABASE)

@@ -23,21 +23,12 @@ _NAME = re.compile(
 )
 
 
-def joined(parts: Iterable[str]) -> str:
-    r"""The group of an intersection, from its parts.
-
-    >>> print(joined(["A*B", "C"]), joined(["A", "B*C"]))
-    A\*B*C A*B\*C
-    """
-    return JOIN.join(re.sub(r"[\\*]", lambda sign: ESCAPE + sign[0], part) for part in parts)
-
-
 def parts_of(attribute: str, group: str) -> dict[str, str]:
     r"""The value of each attribute that a group of an attribute, or of an intersection, has.
 
     A group that cannot be parted is one of the whole.
 
-    >>> parts_of("region*gender", joined(["A*B", "C"]))
+    >>> parts_of("region*gender", r"A\*B*C")
     {'region': 'A*B', 'gender': 'C'}
     """
     names, values = attribute.split(JOIN), [""]

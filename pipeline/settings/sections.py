@@ -237,8 +237,7 @@ class Privacy(Part):
     """What of people's data is kept, and what is shown.
 
     ``hash_ids`` are replaced by a keyed hash when they are read; ``key`` names the variable of the
-    environment that holds the key.  ``min_cell``: cells with fewer queries or items
-    are not told.
+    environment that holds the key.  ``min_cell``: cells with fewer queries or items are not told.
     """
 
     # None: ids are what people look up, and a hash asks for a key that somebody has to keep.

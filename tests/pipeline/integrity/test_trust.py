@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -73,9 +74,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """How often all of the history is read."""
     looks: list[str] = []
 
-    def look(*given: object) -> list[str]:
+    def look(*given: Any) -> tuple[list[str], int]:
         looks.append("look")
-        return history_problems(*given)  # type: ignore[arg-type]
+        return history_problems(*given)
 
     with monkeypatch.context() as patch:
         patch.setattr(pipeline.history.proof, "history_problems", look)

@@ -17,7 +17,7 @@ from pipeline.log.files import LONGEST_LINE, check_text
 from pipeline.log.ingest import Ingested
 from pipeline.runs.batches import run_batch
 from pipeline.runs.in_memory import check_files
-from pipeline.settings.labels import joined, parts_of
+from pipeline.settings.labels import parts_of
 
 ROWS = lists(ranking("a", "FFMM"), ranking("b", "FFFM"), ranking("c", "FMFM"))
 
@@ -134,6 +134,11 @@ def test_folders_outside_of_the_logs_say_nothing(tmp_path: Path) -> None:
 
 
 # -- names
+
+
+def joined(parts: Sequence[str]) -> str:
+    """The group of an intersection: a backslash before each star and backslash of its parts."""
+    return "*".join(part.replace("\\", "\\\\").replace("*", "\\*") for part in parts)
 
 
 def test_intersections_have_a_name_of_their_own(tmp_path: Path) -> None:

@@ -10,9 +10,12 @@ import pytest
 from command import evenrank
 from dagster._serdes import serialize_value
 from secret_few import DAYS, K, log, named, write
-from stores import deliver, lists, ranking
+from stores import audit, deliver, lists, ranking, without, write_csv
 
 from assets.definitions import definitions
+from assets.log_checks import log_results
+from pipeline.log.ingest import Ingested
+from pipeline.runs.batches import run_batch
 from pipeline.settings.load import load_settings
 from pipeline.store.paths import store_of
 
@@ -213,3 +216,14 @@ def test_compare_tells_no_single_query(file: Path, form: tuple[str, ...], tmp_pa
     refused = evenrank("compare", DAY, NEXT, "--config", file, "--csv", table)
     assert refused.exit_code == 2
     assert not table.exists()
+
+
+def test_of_a_batch_of_few_no_number_is_told_of_the_join(tmp_path: Path) -> None:
+    settings = audit(tmp_path, items="items.csv", privacy={"min_cell": 10})
+    found = Ingested(7, 7, 3, 0, 0, {}, rows_joined=2, few=True)
+    for each in log_results(settings, {DAY: found}, {}, {}):
+        assert not any(sign.isdigit() for sign in f"{each.description} {each.metadata}")
+    deliver(tmp_path, [without([row], "gender")[0] for row in ranking("a", "FMFM")], batch=DAY)
+    write_csv(tmp_path / "items.csv", [{"item_id": "other", "gender": "F"}])
+    notes = run_batch(settings, DAY).notes
+    assert [note for note in notes if "some rows name an item" in note]
