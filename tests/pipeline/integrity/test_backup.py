@@ -19,6 +19,7 @@ from pipeline.errors import AuditError, NoData, SettingsError, StoreBusy, StoreD
 from pipeline.history.ledger import Ledger
 from pipeline.integrity.backup import MANIFEST, Backup, backup, restore
 from pipeline.integrity.verify import verify
+from pipeline.monitoring.assess import assess
 from pipeline.publish.copy import publish
 from pipeline.runs.batches import run_batch
 from pipeline.settings.audit import Settings
@@ -141,6 +142,9 @@ def test_while_runs_go_on_every_copy_is_whole(settings: Settings, store: Store) 
     for at, copy in enumerate({copies[0], copies[-1]}):
         other = settings.model_copy(update={"store": f"restored-{at}"})
         restore(other, copy)
+        assert verify(other).problems == []
+        # A copy may be of the moment between a merge and its assessment.
+        assess(other)
         assert fine(other)
     assert fine(settings)
 
