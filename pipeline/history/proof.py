@@ -131,7 +131,7 @@ def history_problems(
     problems = [
         *_batch_problems(connection, recorded),
         *problems,
-        *_status_problems(connection),
+        *status_problems(connection),
         *_holding_problems(connection, recorded),
         *_strange_problems(connection),
         *_people_problems(connection, recorded),
@@ -231,7 +231,7 @@ def _revision_problems(
     return problems, len(stored_results)
 
 
-def _status_problems(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def status_problems(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Where statuses are not what the stored gates and alerts make of verdicts of batch files.
 
     None in a history of an older version, which lacks what tells.
