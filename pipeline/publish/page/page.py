@@ -3,12 +3,15 @@
 Not here: which data (``document``), and the looks of verdicts (``formatting.looks``).
 """
 
+import fcntl
 import gzip
 import json
 import os
 from base64 import b64encode
+from contextlib import suppress
 from datetime import datetime
 from functools import cache
+from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -36,6 +39,7 @@ a month of days."""
 ROWS_WITHOUT_SCRIPT = 120
 """Rows of the table where no script runs to fold them: a few screens."""
 _HERE = Path(__file__).parent
+_UNFINISHED = ".new"
 _SCRIPTS = (
     *("state", "words", "drawing", "heat", "trend", "groups", "changes", "calendar"),
     *("quality", "lists", "choosing", "start"),
@@ -59,13 +63,25 @@ def write_report(settings: Settings, out: Path | None = None) -> Path:
     with opened_copy(settings) as copy:
         text = page(copy, settings)
     path = out or store_of(settings).report
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    _remove_left_over(path)
+    new = path.with_name(f".{path.name}.{os.getpid()}{_UNFINISHED}")
     try:
-        new.write_text(text, encoding="utf-8")
-        replace_file(new, path)
+        with new.open("w", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(text)
+            file.flush()
+            replace_file(new, path)
     finally:
         new.unlink(missing_ok=True)
     return path
+
+
+def _remove_left_over(path: Path) -> None:
+    """Remove unfinished pages of processes that were killed: nobody holds their locks."""
+    for left in path.parent.glob(f".{escape(path.name)}.*{_UNFINISHED}"):
+        with suppress(OSError), left.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()
 
 
 def page(copy: Copy, settings: Settings) -> str:

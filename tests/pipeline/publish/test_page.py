@@ -1,5 +1,6 @@
 """The page as a file: what it holds, that it holds it safely, and when it is written anew."""
 
+import fcntl
 import gzip
 import json
 import os
@@ -363,6 +364,19 @@ def test_a_copy_of_an_older_version_is_named(settings: Settings) -> None:
     change(store_of(settings).dashboard, "DROP VIEW v_coverage")
     with pytest.raises(AuditError, match="evenrank publish"):
         write_report(settings)
+
+
+def test_what_a_killed_process_left_beside_the_page_goes(settings: Settings) -> None:
+    page = store_of(settings).report
+    dead, living = (page.with_name(f".{page.name}.{pid}.new") for pid in (1, 2))
+    dead.write_text("half a page")
+    with living.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        write_report(settings)
+        assert living.exists()
+        assert not dead.exists()
+    write_report(settings)
+    assert not [*page.parent.glob(".*.new")]
 
 
 def test_a_page_that_cannot_be_written_fails_nothing(
