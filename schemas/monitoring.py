@@ -27,8 +27,8 @@ _ABOUT = (
     Column(
         "metric",
         "VARCHAR",
-        "metric that breaches, group that is missing, or gate that failed; null for a shift or a "
-        "flip, which is of the attribute and slice as a whole",
+        "metric that breaches, group that is missing, gate that failed, or first batch of a "
+        "release; null for a shift or a flip, which is of the attribute and slice as a whole",
         nullable=True,
     ),
     SERIES[4],
@@ -87,9 +87,16 @@ TRENDS = Table(
     ),
     key=("batch", *SERIES_KEY),
 )
-KINDS = ("breach", "shift", "flip", "missing", "gate")
-"""What an alert can be about: a threshold passed, a score moved, another group losing, a group
-without any row, a gate."""
+KINDS = ("gate", "night", "missing", "release", "breach", "flip", "shift")
+"""What an alert can be about, what decides about most first: a gate, a batch without scores, a
+group without any row, a release that changed something, a threshold passed, another group losing, a
+score moved."""
+ALERT_ORDER = (
+    "opened DESC, slice <> 'all', list_position(["
+    + ", ".join(f"'{kind}'" for kind in KINDS)
+    + "], kind), size DESC NULLS LAST, attribute NULLS FIRST, metric, alert"
+)
+"""Alerts in SQL: new before old, whole batches before slices, larger before smaller."""
 MISSING_GROUP = "missing_group"
 """The status_reason of what would be ok if a group were not missing; the group follows."""
 STATES = ("open", "resolved", "withdrawn")
@@ -110,6 +117,30 @@ ALERTS = Table(
         Column("last_seen", "VARCHAR", "last batch in which it was seen"),
         Column("resolved", "VARCHAR", "first later batch that was fine", nullable=True),
         Column("batches", "BIGINT", "batches in which it was seen"),
+        Column(
+            "supersedes",
+            "VARCHAR",
+            "the alert in whose place it came: another group loses, or it got clearly worse",
+            nullable=True,
+        ),
+        Column(
+            "former_loser",
+            "VARCHAR",
+            "the group that was worst off until then, where it is another one now",
+            nullable=True,
+        ),
+        Column(
+            "reading_of",
+            "VARCHAR",
+            "the score that its readings are of; null where it is about no score",
+            nullable=True,
+        ),
+        Column("worst_value", "DOUBLE", "that score at its worst; null for no value", True),
+        Column("worst_batch", "VARCHAR", "the batch in which that was", nullable=True),
+        Column("worst_loser", "VARCHAR", "the group that was worst off then", nullable=True),
+        Column("size", "DOUBLE", "the largest distance of its batches: see alert_batches", True),
+        Column("latest_value", "DOUBLE", "that score in the last batch it was seen in", True),
+        Column("latest_loser", "VARCHAR", "the group that was worst off then", nullable=True),
         Column("acknowledged_at", "TIMESTAMP", "when somebody acknowledged it (UTC)", True),
         Column("acknowledged_by", "VARCHAR", "who did", nullable=True),
         NOTE,
@@ -124,7 +155,24 @@ ALERTS = Table(
 ALERT_BATCHES = Table(
     "alert_batches",
     "The batches in which an alert was seen, and what it said there.",
-    (ALERT, BATCH, TEXT, QUERY),
+    (
+        ALERT,
+        BATCH,
+        TEXT,
+        QUERY,
+        Column("reading_of", "VARCHAR", "the score that was read; null where it is of none", True),
+        Column("value", "DOUBLE", "that score; of a breach, the judged one", nullable=True),
+        Column("lower", "DOUBLE", "lower end of its interval", nullable=True),
+        Column("upper", "DOUBLE", "upper end of its interval", nullable=True),
+        Column("loser", "VARCHAR", "the group that is worst off", nullable=True),
+        Column(
+            "distance",
+            "DOUBLE",
+            "how far the score is from its limit, as a share of that; of a shift, from what was "
+            "expected, in standard errors",
+            nullable=True,
+        ),
+    ),
     key=("alert", "batch"),
 )
 ACTIONS = ("ack", "snooze", "undo")
@@ -158,6 +206,39 @@ MARKERS = Table(
     ),
     key=("batch", "text", "source"),
 )
+RELEASE_CHANGES = Table(
+    "release_changes",
+    "What a release changed for a group of the whole batch, against the last batch before it.",
+    (
+        Column("batch", "VARCHAR", "first batch of the release"),
+        Column("batch_before", "VARCHAR", "the last batch before it that no gate kept out"),
+        Column("attribute", "VARCHAR", "attribute, as printed"),
+        Column("metric", "VARCHAR", "metric with its parameters, as printed"),
+        Column("group_value", "VARCHAR", "the group"),
+        Column("value_before", "DOUBLE", "the group's value in batch_before"),
+        Column("value_after", "DOUBLE", "the group's value in batch"),
+        Column(
+            "is_ratio",
+            "BOOLEAN",
+            "whether groups are compared by ratios, as the followed score does, or by differences",
+        ),
+        Column(
+            "against_before", "DOUBLE", "that value over the mean of the other groups', or less it"
+        ),
+        Column("against_after", "DOUBLE", "the same in batch"),
+        Column("change", "DOUBLE", "against_after less against_before"),
+        Column(
+            "lower",
+            "DOUBLE",
+            "lower end of the interval of the change, of the same queries; the intervals of all "
+            "groups hold at once",
+            nullable=True,
+        ),
+        Column("upper", "DOUBLE", "upper end of that interval", nullable=True),
+        Column("changed", "BOOLEAN", "whether that is beyond chance"),
+    ),
+    key=("batch", "attribute", "metric", "group_value"),
+)
 CHANGE_POINTS = Table(
     "change_points",
     "Where a score of whole batches changed its level, seen from the newest batch.",
@@ -177,6 +258,7 @@ ASSESSED = (
     ALERT_BATCHES,
     ALERT_ACTIONS,
     MARKERS,
+    RELEASE_CHANGES,
     CHANGE_POINTS,
 )
 """Tables of the history that batches together fill."""

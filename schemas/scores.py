@@ -183,6 +183,20 @@ GROUP_HISTORY = Table(
         Column("reason", "VARCHAR", "why the value is null", nullable=True),
         LOWER,
         UPPER,
+        Column(
+            "compared_with",
+            "VARCHAR",
+            "the group that is worst off; null for itself, and where no difference is known",
+            nullable=True,
+        ),
+        Column(
+            "difference_lower",
+            "DOUBLE",
+            "lower end of the interval of its value less that of compared_with; the intervals of "
+            "all groups hold at once",
+            nullable=True,
+        ),
+        Column("difference_upper", "DOUBLE", "upper end of that interval", nullable=True),
         Column("n", "BIGINT", "rows of the group"),
         Column("relevant", "BIGINT", "relevant rows of the group"),
         Column("queries", "BIGINT", "queries with a list that holds the group"),

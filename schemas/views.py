@@ -13,7 +13,16 @@ from schemas.columns import Column, Table, literal, quoted
 from schemas.copy import ABOUT, DUE_AT, THRESHOLD_MAX, THRESHOLD_MIN, WORST_LISTS
 from schemas.history import BATCH_STATUSES, BATCHES, HISTORY
 from schemas.judged import JUDGED_OF, judged_sql
-from schemas.monitoring import ALERTS, CHANGE_POINTS, GATES, MARKERS, SERIES_KEY, TRENDS
+from schemas.monitoring import (
+    ALERT_ORDER,
+    ALERTS,
+    CHANGE_POINTS,
+    GATES,
+    MARKERS,
+    RELEASE_CHANGES,
+    SERIES_KEY,
+    TRENDS,
+)
 from schemas.scores import LABEL, STATUSES
 
 VIEWS_VERSION = 3
@@ -291,11 +300,11 @@ VIEWS: tuple[View, ...] = (
     _BATCHES,
     View(
         "v_alerts",
-        "An alert, open ones first and of these the newest.",
+        "An alert: open ones first; new before old, whole before slices, larger before smaller.",
         (*ALERTS.columns, _ALERT_LABEL),
         key=ALERTS.key,
         query=f"SELECT *, {LABEL} AS label FROM alerts",
-        order="state <> 'open', opened DESC, slice <> 'all', alert",
+        order=f"state <> 'open', {ALERT_ORDER}",
     ),
     View(
         "v_gates",
@@ -311,6 +320,15 @@ VIEWS: tuple[View, ...] = (
         key=MARKERS.key,
         query="FROM markers",
         order="batch DESC, source, text",
+    ),
+    View(
+        "v_release_changes",
+        "What a release changed for a group: before and after, with an interval.",
+        (*RELEASE_CHANGES.columns, _RELEASE),
+        key=RELEASE_CHANGES.key,
+        query="SELECT release_changes.*, release FROM release_changes "
+        f"LEFT JOIN ({_released('batches')}) AS released USING (batch)",
+        order="batch DESC, attribute, metric, group_value",
     ),
     View(
         "v_change_points",

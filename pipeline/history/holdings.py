@@ -18,7 +18,15 @@ import pyarrow.compute as pc
 
 from schemas.columns import Table, quoted
 from schemas.history import BATCHES, COUNTS_OF_HISTORY, HISTORY
-from schemas.monitoring import ALERT_BATCHES, ALERTS, CHANGE_POINTS, GATES, MARKERS, TRENDS
+from schemas.monitoring import (
+    ALERT_BATCHES,
+    ALERTS,
+    CHANGE_POINTS,
+    GATES,
+    MARKERS,
+    RELEASE_CHANGES,
+    TRENDS,
+)
 
 Digests = dict[str, str | None]
 """SHA-256 in hex by batch or alert; None where there is nothing."""
@@ -53,7 +61,9 @@ PARTS: Mapping[str, _Part] = {
         (_SCORES.without(*_SHOWN), _GROUPS, *COUNTS_OF_HISTORY),
     ),
     "statuses": _Part("its statuses", (_STATUSES,)),
-    "assessed": _Part("its gates, trends or alerts", (GATES, TRENDS, ALERT_BATCHES)),
+    "assessed": _Part(
+        "its gates, trends or alerts", (GATES, TRENDS, ALERT_BATCHES, RELEASE_CHANGES)
+    ),
     "points": _Part("its change points", (CHANGE_POINTS,)),
     "releases": _Part("the release that its log shows", (MARKERS,), where="source = 'log'"),
     "alerts": _Part("what it says", (ALERTS,), by="alert"),

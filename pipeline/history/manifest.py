@@ -56,10 +56,11 @@ OF_SCORES = ("rows_joined", "ids_differ_in")
 """What a row says of the current scores, also where the last attempt gave none."""
 
 
-def newest_batch(settings: Settings) -> str | None:
-    """The last batch, by key, that has scores; None without any."""
-    done = [batch for batch, row in manifest(settings).items() if row.revision]
-    return max(done, default=None)
+def newest_batches(settings: Settings) -> set[str]:
+    """The last batch, by key, that has scores, and the last that was tried; empty without any."""
+    rows = manifest(settings)
+    done = [batch for batch, row in rows.items() if row.revision]
+    return {*done[-1:], *[*rows][-1:]}
 
 
 def manifest(settings: Settings) -> Manifest:

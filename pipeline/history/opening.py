@@ -25,7 +25,7 @@ from pipeline.store.sessions import attach, working
 from pipeline.store.tables import create, transaction
 from schemas.columns import Table, quoted
 from schemas.history import BATCHES, HISTORY_TABLES
-from schemas.monitoring import ASSESSMENTS
+from schemas.monitoring import ASSESSED, ASSESSMENTS
 from schemas.scores import FAIRNESS_HISTORY
 
 HISTORY_DATABASE = "history"
@@ -129,11 +129,15 @@ def create_missing(connection: duckdb.DuckDBPyConnection) -> None:
     """Create what the history lacks: all tables at first, later the columns of newer versions.
 
     An added column is null in rows that were written before it, or a copy where it names what
-    another column used to say.  Scores that say more are assessed anew by the next run.
+    another column used to say.  Where scores or assessments say more, all is assessed anew by the
+    next run.
     """
     columns_by_table = _columns(connection)
-    scored = columns_by_table.get(FAIRNESS_HISTORY.name, set(FAIRNESS_HISTORY.names))
-    if ASSESSMENTS.name in columns_by_table and not scored.issuperset(FAIRNESS_HISTORY.names):
+    says_more = any(
+        not columns_by_table.get(table.name, {*table.names}).issuperset(table.names)
+        for table in (FAIRNESS_HISTORY, *ASSESSED)
+    )
+    if ASSESSMENTS.name in columns_by_table and says_more:
         with transaction(connection):
             connection.execute(
                 f"UPDATE {HISTORY_DATABASE}.{ASSESSMENTS.name} SET assessed_at = NULL"

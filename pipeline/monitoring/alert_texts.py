@@ -3,7 +3,7 @@
 Not here: what is found (``findings``), and how a text is laid out where it is shown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -18,6 +18,8 @@ from pipeline.formatting.evidence import (
 from pipeline.monitoring.episodes import Episode
 from pipeline.monitoring.findings import Findings
 from pipeline.monitoring.missing_groups import FEWEST_QUERIES
+from pipeline.monitoring.readings import Reading, unfair_side, worst_of
+from pipeline.monitoring.release_changes import changed_of
 from pipeline.monitoring.subjects import Part, Series, Subject, is_piece
 from pipeline.privacy.suppression import SLICES
 from pipeline.scores.verdicts import Basis, beyond, too_little
@@ -44,7 +46,8 @@ class Said:
     """Everything about one batch that texts of alerts may mention.
 
     ``scores`` are rows of fairness_history by series, ``groups`` values of groups by series
-    (without aggregation) and group, ``trends`` rows of trends by series.
+    (without aggregation) and group, ``trends`` rows of trends by series, ``changes`` rows of
+    release_changes.
     """
 
     findings: Findings
@@ -52,6 +55,7 @@ class Said:
     groups: Mapping[tuple[Series, str], Row]
     trends: Mapping[Series, Row]
     gates: tuple[Gated, ...]
+    changes: Sequence[Row]
 
 
 def text_of(episode: Episode, said: Said, settings: Settings) -> str:
@@ -64,6 +68,10 @@ def text_of(episode: Episode, said: Said, settings: Settings) -> str:
     )
     if subject.kind == "gate":
         return "\n".join([*_gate_lines(subject, said), since])
+    if subject.kind == "night":
+        return "\n".join([*_night_lines(said.findings), since])
+    if subject.kind == "release":
+        return "\n".join([*_release_lines(subject.part, said), since])
     if subject.kind == "missing":
         lines = [*_missing_lines(subject, said), since, *_moved_along(subject.part, said)]
         return "\n".join([*lines, *_sharing(subject, said)])
@@ -76,12 +84,43 @@ def text_of(episode: Episode, said: Said, settings: Settings) -> str:
     if subject.kind == "breach":
         lines += _rests_on(series, row, said, settings)
         lines += _moved_along(subject.part, said)
+        lines += _release_lines(subject.part, said)
     else:
         lines += _others(subject, said)
     lines += _shift_lines(trend) if subject.kind == "shift" and trend else []
-    lines += [since, *_losers(series, row, said)]
+    lines += [*_course(episode, said.findings.batch, settings), since, *_losers(series, row, said)]
     lines += _most_lines(subject.kind, series, row, said, settings) if _is_whole(series) else []
     return "\n".join([*lines, *_sharing(subject, said)])
+
+
+def worst_reading(
+    episode: Episode, settings: Settings, last: str | None = None
+) -> tuple[str, Reading] | None:
+    """The batch and the reading in which an episode's score was worst, up to batch ``last``."""
+    if episode.label is None or episode.subject.kind == "flip":
+        return None
+    is_breach = episode.subject.kind == "breach"
+    threshold = settings.thresholds.get(episode.label) if is_breach else None
+    readings = {
+        batch: each for batch, each in episode.readings.items() if last is None or batch <= last
+    }
+    return worst_of(readings, episode.label, unfair_side(episode.label, threshold))
+
+
+def _course(episode: Episode, batch: str, settings: Settings) -> list[str]:
+    """What an incident was before it became this one, and when it was at its worst."""
+    lines = []
+    if episode.supersedes is not None:
+        turn = f"until then, {episode.former_loser} was worst off"
+        lines.append(
+            f"In place of alert {episode.supersedes}: "
+            f"{turn if episode.former_loser else 'it got clearly worse'}."
+        )
+    worst, now = worst_reading(episode, settings, batch), episode.readings.get(batch)
+    if worst is not None and (now is None or worst[1].value != now.value):
+        loser = f", {worst[1].loser} worst off" if worst[1].loser else ""
+        lines.append(f"Worst so far in {worst[0]}: {measured(worst[1])}{loser}.")
+    return lines
 
 
 def _rests_on(series: Series, row: Row, said: Said, settings: Settings) -> list[str]:
@@ -130,6 +169,13 @@ def query_of(episode: Episode, said: Said) -> str:
     if kind == "gate":
         wanted = [("gate", series.metric if series else None), ("attribute", part.attribute)]
     where = " AND ".join(f"{name} {_is(value)}" for name, value in wanted)
+    if kind == "night":
+        return (
+            "SELECT batch, state, message\nFROM v_coverage\nWHERE NOT scored\n"
+            f"ORDER BY batch DESC\nLIMIT {limit}"
+        )
+    if kind == "release":
+        return f"FROM v_release_changes\nWHERE batch {_is(episode.subject.key[3])}"
     if kind == "missing":
         return _query_of_groups(part, literal(episode.subject.key[3] or ""))
     if series is None:
@@ -170,6 +216,18 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def measured(reading: Reading) -> str:
+    """A reading and its interval."""
+    value = "none" if reading.value is None else number(reading.value)
+    return value + _between({"lower": reading.lower, "upper": reading.upper})
+
+
+def about(subject: Subject) -> str:
+    """The attribute and slice of a subject, after the name of a score."""
+    of = f" of {subject.part.attribute}" if subject.part.attribute else ""
+    return f"{of}, {subject.part.place}"
+
+
 def _value(row: Row) -> str:
     """A score, or why it has no value, and its interval."""
     value = f"none ({row['reason']})" if row.get("value") is None else number(row["value"])
@@ -187,8 +245,7 @@ def _is_whole(series: Series) -> bool:
 
 
 def _head(subject: Subject, series: Series, row: Row, said: Said, settings: Settings) -> str:
-    about = f" of {series.attribute}" if series.attribute else ""
-    now = f"{series.label}{about}, {series.part.place}: {_value(row)}"
+    now = f"{series.label}{about(subject)}: {_value(row)}"
     if subject.kind == "breach":
         loser = f"; {row['worst_group']} is worst off" if row["worst_group"] else ""
         return f"{now}, {_wanted(settings.thresholds.get(series.label), row)}{loser}."
@@ -341,6 +398,47 @@ def _missing_lines(subject: Subject, said: Said) -> list[str]:
         f"{attribute} in the item table or the logs.",
         f"If there is no {group} from now on, mark a release with the first batch without it.",
     ]
+
+
+NO_SCORES = {
+    "missing": "nobody ran it",
+    "no_data": "no rows were delivered",
+    "refused": "what was delivered was refused",
+    "failed": "its run failed",
+}
+"""Why a batch has no scores, by what became of the last attempt at it."""
+
+
+def _night_lines(night: Findings) -> list[str]:
+    return [
+        f"{night.batch} has no scores: {NO_SCORES[night.absence or 'missing']}.",
+        "What was shown on it is not audited, and nobody can say whether it was fair.",
+        f"`evenrank run --batch {night.batch}` audits it, once its logs are there.",
+    ]
+
+
+def _release_lines(part: Part, said: Said) -> list[str]:
+    """What a release that begins with the batch changed for the groups of an attribute."""
+    rows = changed_of(said.changes, part)
+    if not rows:
+        return []
+    said_of = [_changed(row) for row in rows]
+    about = f"The release of {said.findings.batch} changed {part.attribute} beyond chance"
+    lines = [
+        f"{about}: {said_of[0]}.",
+        *(f"Also {each}." for each in said_of[1:_SCORES_NAMED]),
+        f"Compared with {rows[0]['batch_before']}, by the queries of both.",
+    ]
+    if len(rows) > _SCORES_NAMED:
+        lines.insert(-1, f"And {len(rows) - _SCORES_NAMED} more.")
+    return lines
+
+
+def _changed(row: Row) -> str:
+    then, now = (number(row[name]) for name in ("against_before", "against_after"))
+    means = "times that of the others" if row["is_ratio"] else "more than the others"
+    change = f"{row['change']:+.3g}{_between(row)}"
+    return f"{row['metric']} of {row['group_value']} was {then} {means}, now {now} ({change})"
 
 
 def _gate_lines(subject: Subject, said: Said) -> list[str]:

@@ -20,7 +20,7 @@ from pipeline.settings.batch_keys import check_batch_key
 from pipeline.store.paths import store_of
 from pipeline.store.tables import now
 from schemas.columns import Row, Table
-from schemas.monitoring import ALERT_ACTIONS, ALERT_BATCHES, ALERTS, GATES, MARKERS, SERIES_KEY
+from schemas.monitoring import ALERT_ACTIONS, ALERT_BATCHES, ALERT_ORDER, ALERTS, GATES, MARKERS
 
 _WAITING = "state = 'open' AND acknowledged_at IS NULL"
 _SHORTEST_ID = 4  # hex digits, which have 65,536 values: seldom the same for two alerts
@@ -33,6 +33,7 @@ def _rows(
     values: Sequence[object] = (),
     *,
     untold: bool = False,
+    order: str | None = None,
 ) -> list[Row]:
     """Rows of a table of the history; none where there is no history, or an older one.
 
@@ -44,13 +45,13 @@ def _rows(
         if not has_table(connection, table):
             return []
         source = None if untold else Shown(connection, settings).table(table)
-        return read_rows(connection, table, where, values, source)
+        return read_rows(connection, table, where, values, source, order)
 
 
 def alerts(
     settings: Settings, *, every: bool = False, batches: Sequence[str] | None = None
 ) -> list[Row]:
-    """Alerts, the newest first: those that wait for somebody, or ``every`` one.
+    """Alerts in the order of ``ALERT_ORDER``: those that wait for somebody, or ``every`` one.
 
     An alert waits while it is open, not acknowledged and not snoozed.  ``batches``: all those seen
     in any of them, with their text in the last of these.
@@ -58,20 +59,11 @@ def alerts(
     if batches is not None:
         sightings = _rows(settings, ALERT_BATCHES, "list_contains(?, batch)", [list(batches)])
         seen = {row["alert"]: row for row in sightings}
-        found = _rows(settings, ALERTS, "list_contains(?, alert)", [list(seen)])
-        found = [row | seen[row["alert"]] for row in found]
-    elif every:
-        found = _rows(settings, ALERTS)
-    else:
-        where = f"{_WAITING} AND coalesce(snoozed_until <= ?, true)"
-        found = _rows(settings, ALERTS, where, [now()])
-    order = {"gate": 0, "missing": 1, "breach": 2, "flip": 3, "shift": 4}
-    found.sort(key=lambda row: (order[row["kind"]], row["slice"] != "all", _words(row)))
-    return sorted(found, key=lambda row: str(row["opened"]), reverse=True)
-
-
-def _words(row: Row) -> tuple[str, ...]:
-    return tuple(row[name] or "" for name in SERIES_KEY)
+        where, values = "list_contains(?, alert)", [list(seen)]
+        found = _rows(settings, ALERTS, where, values, order=ALERT_ORDER)
+        return [row | seen[row["alert"]] for row in found]
+    where = "true" if every else f"{_WAITING} AND coalesce(snoozed_until <= ?, true)"
+    return _rows(settings, ALERTS, where, [] if every else [now()], order=ALERT_ORDER)
 
 
 def gated_batches(settings: Settings, batches: Sequence[str]) -> list[str]:

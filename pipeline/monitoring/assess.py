@@ -8,7 +8,7 @@ Here: the order of the steps.  Not here: what is found (``assessment``), and how
 (``differences``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +20,7 @@ from pipeline.history.opening import has_table, open_history
 from pipeline.monitoring.assessment import Found, computed
 from pipeline.monitoring.differences import differing, replace, write_statuses, wrong_statuses
 from pipeline.monitoring.gates import gate_rows
+from pipeline.monitoring.missing_nights import missing_nights
 from pipeline.monitoring.previous import TOUCHED, read_stored
 from pipeline.monitoring.releases import log_markers, marker_changes, read_releases, write_markers
 from pipeline.monitoring.result_tables import (
@@ -40,6 +41,7 @@ from schemas.monitoring import (
     CHANGE_POINTS,
     GATES,
     MARKERS,
+    RELEASE_CHANGES,
     TRENDS,
 )
 from schemas.scores import FAIRNESS_HISTORY
@@ -69,22 +71,27 @@ def assess(
     batches: Sequence[str] = (),
     *,
     notify: Notice = "none",
+    attempted: Collection[str] = (),
 ) -> Assessed:
     """Bring gates, statuses, trends, alerts and change points of the history up to date.
 
     Looks at ``batches``, at whatever is not up to date for another reason, and at all later
-    batches; writes only what differs.  New alerts that ``notify`` does not name are never sent.
+    batches; writes only what differs.  New alerts that ``notify`` does not name are never sent;
+    ``attempted`` are batches asked for that perhaps have no scores.
     """
     if not has_history(store_of(settings)) or not (batches or due(settings)):
         return Assessed()
     with open_history(settings) as connection:
         every = _batches(connection)
+        absent = missing_nights(connection, settings, every)
         standing = _standing(connection)
         stands = {batch for batch, done in standing.items() if done} - set(batches)
-        at = next((at for at, batch in enumerate(every) if batch not in stands), None)
-        if at is None:
+        start = min(stands ^ {*every, *absent}, default=None)
+        if start is None or not every:
             return Assessed()
-        return _assessed(connection, settings, every, at, standing, batches, notify)
+        asked = [*batches, *attempted]
+        sendable = _sendable(settings, (every[-1], max([*every, *absent])), asked, notify)
+        return _assessed(connection, settings, every, absent, start, standing, asked, sendable)
 
 
 def due(settings: Settings) -> bool:
@@ -95,7 +102,8 @@ def due(settings: Settings) -> bool:
         if not has_table(connection, ASSESSMENTS):
             return True
         stands = {batch for batch, done in _standing(connection).items() if done}
-        return not stands.issuperset(_batches(connection))
+        every = _batches(connection)
+        return stands != {*every, *missing_nights(connection, settings, every)}
 
 
 def _batches(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -119,21 +127,23 @@ def _assessed(
     connection: duckdb.DuckDBPyConnection,
     settings: Settings,
     every: Sequence[str],
-    at: int,
+    absent: Mapping[str, str],
+    start: str,
     standing: dict[str, bool],
     asked: Sequence[str],
-    notify: Notice,
+    sendable: set[str],
 ) -> Assessed:
-    look = _look(connection, settings, every, at, _sendable(settings, every, asked, notify))
-    due = [batch for batch in every[at:] if not standing.get(batch)]
+    look = _look(connection, settings, every, absent, start, sendable)
+    due = sorted({*every, *absent} - {batch for batch, done in standing.items() if done})
+    gone = sorted(standing.keys() - {*every, *absent})
     changed = bool(look.differing)
-    if changed or due:
+    if changed or due or gone:
         with sealed(connection, store_of(settings), "assess", {"batches": due}, writes=look.writes):
             for change in look.changes:
                 replace(connection, change.table, change.rows, change.by, change.which)
             write_statuses(connection, look.found.reasons, look.found.missing, look.wrong)
             write_markers(connection, *look.markers)
-            _note(connection, due)
+            _note(connection, due, gone)
     by_batch = (change.which for change in look.changes if change.table in _BY_BATCH)
     later = (look.wrong.union(*by_batch) & standing.keys()) - set(asked)
     gated = tuple(batch for batch, reason in look.found.reasons.items() if reason)
@@ -175,13 +185,14 @@ def _look(
     connection: duckdb.DuckDBPyConnection,
     settings: Settings,
     every: Sequence[str],
-    at: int,
+    absent: Mapping[str, str],
+    start: str,
     sendable: set[str],
 ) -> _Look:
     from_log = log_markers(connection, every)
-    stored = read_stored(connection, every[at])
+    stored = read_stored(connection, start)
     releases = read_releases(connection, from_log)
-    found = computed(connection, settings, every, stored, releases)
+    found = computed(connection, settings, every, absent, stored, releases)
     rows = AlertRows(connection, settings, stored, found, sendable)
     changes = _changes(connection, settings, every, found, *alert_tables(rows))
     wrong = wrong_statuses(connection, found.reasons, found.missing)
@@ -191,16 +202,19 @@ def _look(
 def differing_tables(connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[str]:
     """Tables that are not what these settings make of the attached history; only reads."""
     every = _batches(connection)
-    return _look(connection, settings, every, 0, set()).differing if every else []
+    if not every:
+        return []
+    absent = missing_nights(connection, settings, every)
+    return _look(connection, settings, every, absent, every[0], set()).differing
 
 
 def _sendable(
-    settings: Settings, every: Sequence[str], asked: Sequence[str], notify: Notice
+    settings: Settings, newest: Collection[str], asked: Sequence[str], notify: Notice
 ) -> set[str]:
     """Batches whose new alerts may be sent: none where nobody receives them."""
     if settings.notify.command is None and settings.notify.webhook is None:
         return set()
-    return {"none": set[str](), "newest": {*asked} & {every[-1]}, "all": {*asked}}[notify]
+    return {"none": set[str](), "newest": {*asked} & {*newest}, "all": {*asked}}[notify]
 
 
 @dataclass(frozen=True)
@@ -213,7 +227,7 @@ class _Change:
     which: set[str]
 
 
-_BY_BATCH = (GATES, TRENDS, ALERT_BATCHES)
+_BY_BATCH = (GATES, TRENDS, ALERT_BATCHES, RELEASE_CHANGES)
 
 
 def _changes(
@@ -225,10 +239,12 @@ def _changes(
     sightings: pyarrow.Table,
 ) -> list[_Change]:
     points = change_point_table(connection, settings, every, found)
+    changes = as_table(RELEASE_CHANGES, [row for rows in found.changes.values() for row in rows])
     wanted = [
         (GATES, as_table(GATES, gate_rows(found.gates)), "batch", "batch >= ?"),
         (TRENDS, trend_table(found), "batch", "batch >= ?"),
         (ALERT_BATCHES, sightings, "batch", "batch >= ?"),
+        (RELEASE_CHANGES, changes, "batch", "batch >= ?"),
         (ALERTS, alerts, "alert", TOUCHED),
         (CHANGE_POINTS, points, "batch", "? IS NOT NULL"),
     ]
@@ -238,11 +254,13 @@ def _changes(
     ]
 
 
-def _note(connection: duckdb.DuckDBPyConnection, batches: Sequence[str]) -> None:
-    """Note that batches are up to date, within a transaction."""
+def _note(
+    connection: duckdb.DuckDBPyConnection, batches: Sequence[str], gone: Sequence[str]
+) -> None:
+    """Note that batches are up to date, and forget those that are ``gone``, in a transaction."""
     at = now()
     connection.execute(
-        "DELETE FROM history.assessments WHERE list_contains(?, batch)", [list(batches)]
+        "DELETE FROM history.assessments WHERE list_contains(?, batch)", [[*batches, *gone]]
     )
     for batch in batches:
         connection.execute("INSERT INTO history.assessments VALUES (?, ?)", [batch, at])

@@ -4,7 +4,8 @@ Not here: reading what they are computed from (``inputs``, ``previous``), and wr
 (``differences``).
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -24,12 +25,12 @@ from pipeline.monitoring.gates import Releases, gates_of, reason_of
 from pipeline.monitoring.inputs import (
     Groups,
     Matrix,
-    intervals,
     read_attributes,
     read_facts,
     read_groups,
     read_matrix,
     read_presence,
+    read_scores,
     read_verdicts,
 )
 from pipeline.monitoring.missing_groups import (
@@ -39,9 +40,15 @@ from pipeline.monitoring.missing_groups import (
     serving,
     without_renamed,
 )
+from pipeline.monitoring.missing_nights import night_findings
 from pipeline.monitoring.previous import Stored
+from pipeline.monitoring.release_changes import release_changes, release_findings
+from pipeline.monitoring.subjects import Series
+from pipeline.monitoring.turns import OF_READINGS, ReadTurns
 from pipeline.settings.audit import Settings
+from pipeline.settings.choices import followed_scores
 from pipeline.trends import Gated
+from schemas.columns import Row
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class Found:
     ``reasons`` why its verdicts are gated, None where they are not.  ``missing`` holds for each
     batch and attribute that lacks a group why none of its scores is ok.  ``gated`` are all batches
     that a gate keeps out, earlier ones too, and ``excluded`` attributes and batches of acknowledged
-    incidents.
+    incidents.  ``changes`` are rows of release_changes, by batch.
     """
 
     start: str
@@ -65,22 +72,24 @@ class Found:
     nights: list[Night]
     findings: list[Findings]
     episodes: list[Episode]
+    changes: dict[str, list[Row]]
 
 
 def computed(
     connection: duckdb.DuckDBPyConnection,
     settings: Settings,
     every: Sequence[str],
+    absent: Mapping[str, str],
     stored: Stored,
     releases: Releases,
 ) -> Found:
-    """Everything about the batches of ``every`` from ``stored.start`` on.
+    """Everything about the batches of ``every``, and those ``absent``, from ``stored.start`` on.
 
     Which batches are baselines depends on acknowledged alerts, and alerts on baselines; it is
     repeated until the two agree, usually at once.  A batch only matters to later ones, so that each
     turn settles at least one batch more.
     """
-    at = every.index(stored.start)
+    at = bisect_left(every, stored.start)
     window = settings.gate.window
     facts = read_facts(connection, every[max(0, at - 2 * window) :])
     failed = {
@@ -99,13 +108,21 @@ def computed(
     presence = without_renamed(presence, settings.values)
     verdicts = read_verdicts(connection, [batch for batch in every[at:] if batch not in gated])
 
+    changes = release_changes(connection, settings, every, stored.start, releases, gated)
+    attributes = read_attributes(connection)
+
     @cache
-    def intervals_of(batch: str, metrics: tuple[str, ...]) -> Groups:
-        return intervals(read_groups(connection, batch, metrics))
+    def groups_of(batch: str, metrics: tuple[str, ...]) -> Groups:
+        return read_groups(connection, batch, metrics)
+
+    @cache
+    def scores_of(batch: str) -> Mapping[Series, Row]:
+        labels = {*followed_scores(settings), *settings.thresholds}
+        return read_scores(connection, batch, sorted(labels), OF_READINGS)
 
     def turn(excluded: Exclusions) -> tuple[list[Night], list[Findings], list[Episode]]:
         able = eligible(matrix, gated, excluded)
-        first = rows.index(stored.start)
+        first = bisect_left(rows, stored.start)
         followed = list(nights(matrix, first, able, gated, releases, settings.trends))
         findings = {batch: Findings(batch) for batch in every[at:]}
         for batch, into in findings.items():
@@ -114,18 +131,22 @@ def computed(
         for night in followed:
             into = findings[matrix.batches[night.row]]
             shift_findings(into, matrix, night, settings.trends)
-            groups = partial(intervals_of, into.batch)
+            groups = partial(groups_of, into.batch)
             flip_findings(into, matrix, night, able, groups, settings.trends)
         serves = serving(presence, gated, excluded)
         for row, batch in enumerate(rows[first:], first):
             if batch not in gated:
                 missing_findings(findings[batch], presence, row, serves, releases, settings.trends)
-        for into in findings.values():
+        for batch, into in findings.items():
+            told, least = changes.get(batch, ()), settings.trends.least
+            release_findings(into, told, releases, every, attributes, least)
             cover(into)
+        every_night = night_findings(findings, absent, stored.start)
         known = before(stored.standing, stored.start)
-        episodes = continued(known, findings.values(), stored.last_seen)
+        turns = ReadTurns(settings.thresholds, matrix, followed, scores_of, groups_of)
+        episodes = continued(known, every_night, stored.last_seen, turns)
         named = identified(episodes, stored.episodes, stored.known)
-        return followed, list(findings.values()), named
+        return followed, every_night, named
 
     excluded: Exclusions = _excluded(stored, stored.standing)
     for _ in range(len(every) + 1):
@@ -133,9 +154,19 @@ def computed(
         agreed, excluded = excluded, _excluded(stored, episodes)
         if agreed == excluded:
             break
-    missing = missing_reasons(episodes, stored.start, read_attributes(connection))
+    missing = missing_reasons(episodes, stored.start, attributes)
     return Found(
-        stored.start, gates, reasons, missing, gated, excluded, matrix, followed, findings, episodes
+        stored.start,
+        gates,
+        reasons,
+        missing,
+        gated,
+        excluded,
+        matrix,
+        followed,
+        findings,
+        episodes,
+        changes,
     )
 
 

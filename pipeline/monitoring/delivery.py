@@ -18,7 +18,7 @@ from pipeline.store.paths import store_of
 from pipeline.store.sessions import first_line
 from pipeline.store.tables import now
 from schemas.columns import Row
-from schemas.monitoring import ALERTS
+from schemas.monitoring import ALERT_ORDER, ALERTS
 
 _LOG = logging.getLogger(__name__)
 _PENDING = (
@@ -81,8 +81,7 @@ def _pending(settings: Settings) -> list[Row]:
         if not has_table(connection, ALERTS):
             return []
         told = Shown(connection, settings).table(ALERTS)
-        found = read_rows(connection, ALERTS, _PENDING, [now()], told)
-    return sorted(found, key=lambda row: (row["opened"], row["slice"] != "all"))
+        return read_rows(connection, ALERTS, _PENDING, [now()], told, ALERT_ORDER)
 
 
 def as_json(alert: Row) -> bytes:

@@ -17,6 +17,7 @@ from scipy.special import ndtr
 from metrics import WHOLE
 from pipeline.monitoring.followed_scores import Night
 from pipeline.monitoring.inputs import Groups, Integers, Matrix
+from pipeline.monitoring.readings import are_apart
 from pipeline.monitoring.subjects import Part, Series, Subject, is_piece
 from pipeline.settings.sections import Trends
 from pipeline.trends import Gated
@@ -55,7 +56,7 @@ class Findings:
 
     Of shifts and flips, ``scores`` are those that show it, what says most first, and ``tested`` is
     how many could have; ``usual`` is the former loser of each flipped score.  ``missing`` says
-    what there usually is of each group that is missing.
+    what there usually is of each group that is missing.  ``absence`` says why there are no scores.
     """
 
     batch: str
@@ -67,6 +68,7 @@ class Findings:
     tested: dict[Subject, int] = field(default_factory=dict)
     usual: dict[Series, str] = field(default_factory=dict)
     missing: dict[Subject, Usual] = field(default_factory=dict)
+    absence: str | None = None
 
 
 def gate_findings(into: Findings, said: Iterable[Gated]) -> None:
@@ -118,15 +120,14 @@ def flip_findings(
     matrix: Matrix,
     night: Night,
     able: NDArray[np.bool_],
-    intervals_of: Callable[[tuple[str, ...]], Groups],
+    groups_of: Callable[[tuple[str, ...]], Groups],
     settings: Trends,
 ) -> None:
     """Attributes of slices in which another group is worst off than usually, beyond doubt.
 
-    The usual loser of a score is worst off on ``FLIP_SHARE`` of the baseline; the intervals of its
-    value and of the new loser's must not touch.  An attribute of a slice is fine where no score has
-    another loser than usually.  ``intervals_of`` gives the intervals of the groups of some metrics
-    in the batch.
+    The usual loser of a score is worst off on ``FLIP_SHARE`` of the baseline; it must differ from
+    the new one beyond chance.  An attribute of a slice is fine where no score has another loser
+    than usually.  ``groups_of`` gives the groups of some metrics in the batch.
     """
     today, known, same = _losers(matrix, night, able, settings)
     tested = (today >= 0) & (known.sum(axis=0) >= settings.least)
@@ -137,13 +138,11 @@ def flip_findings(
         if (usual := _usual_loser(matrix, night, known, column)) is not None
     }
     metrics = tuple(sorted({matrix.series[column].metric for column in flipped}))
-    groups = intervals_of(metrics) if metrics else {}
+    groups = groups_of(metrics) if metrics else {}
 
     def is_certain(column: int) -> bool:
-        values = matrix.series[column].values
-        before = groups.get((values, flipped[column]))
-        after = groups.get((values, matrix.groups[today[column]]))
-        return bool(before and after and (before[1] < after[0] or after[1] < before[0]))
+        values, loser = matrix.series[column].values, matrix.groups[today[column]]
+        return are_apart(groups, values, flipped[column], loser)
 
     for part, columns in matrix.parts.items():
         subject = Subject("flip", part)

@@ -23,13 +23,12 @@ from schemas.columns import Row
 from schemas.monitoring import SERIES_KEY
 from schemas.scores import LABEL
 
-Interval = tuple[float, float]
-Groups = Mapping[tuple[Series, str], Interval]
-"""Intervals of group values, by series (without aggregation) and group."""
+Groups = Mapping[tuple[Series, str], Row]
+"""Values of groups, by series (without aggregation) and group."""
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _OF_GROUPS = (
-    *("value", "lower", "upper", "n"),
+    *("value", "lower", "upper", "compared_with", "difference_lower", "difference_upper", "n"),
     *("queries", "effective_queries", "lists", "relevant"),
 )
 """What texts of alerts may say of a group, and what its verdict rests on."""
@@ -264,7 +263,7 @@ def read_verdicts(
 
 def read_groups(
     connection: duckdb.DuckDBPyConnection, batch: str, metrics: Sequence[str]
-) -> dict[tuple[Series, str], Row]:
+) -> Groups:
     """Values of the groups of a batch, by series (without aggregation) and group."""
     rows = connection.execute(
         "SELECT slice, slice_value, attribute, metric, NULL, group_value, "
@@ -282,20 +281,16 @@ def read_groups(
 
 
 def read_scores(
-    connection: duckdb.DuckDBPyConnection, batch: str, labels: Sequence[str]
+    connection: duckdb.DuckDBPyConnection,
+    batch: str,
+    labels: Sequence[str],
+    columns: Sequence[str] = ("*",),
 ) -> dict[Series, Row]:
-    """Rows of fairness_history of a batch, by series."""
+    """Rows of fairness_history of a batch, by series: its key and ``columns``, by default all."""
+    named = ", ".join(columns if "*" in columns else (*SERIES_KEY, *columns))
     rows = connection.sql(
-        f"SELECT * FROM history.fairness_history WHERE batch = ? AND list_contains(?, {LABEL})",
+        f"SELECT {named} FROM history.fairness_history "
+        f"WHERE batch = ? AND list_contains(?, {LABEL})",
         params=[batch, list(labels)],
     ).to_arrow_table()
     return {Series.of(row): row for row in rows.to_pylist()}
-
-
-def intervals(rows: Mapping[tuple[Series, str], Row]) -> dict[tuple[Series, str], Interval]:
-    """The intervals of those group values that have one."""
-    return {
-        key: (row["lower"], row["upper"])
-        for key, row in rows.items()
-        if row["lower"] is not None and row["upper"] is not None
-    }

@@ -12,7 +12,7 @@ import duckdb
 from pipeline.monitoring.actions import read_actions
 from pipeline.monitoring.episodes import Episode, LastSeen, stored_episodes
 from pipeline.monitoring.subjects import Part
-from schemas.columns import Row, Table
+from schemas.columns import Row, Table, quoted
 from schemas.monitoring import ALERT_BATCHES, ALERTS
 
 TOUCHED = "(resolved IS NULL OR resolved >= ?)"
@@ -48,8 +48,7 @@ class Stored:
     @cached_property
     def episodes(self) -> list[Episode]:
         """All alerts as episodes, withdrawn ones too."""
-        seen = [(row["alert"], row["batch"]) for row in self.sightings]
-        return stored_episodes(self.alerts.values(), seen)
+        return stored_episodes(self.alerts.values(), self.sightings)
 
     @property
     def standing(self) -> list[Episode]:
@@ -63,11 +62,19 @@ def read_rows(
     where: str = "true",
     values: Sequence[object] = (),
     source: str | None = None,
+    order: str | None = None,
 ) -> list[Row]:
-    """Rows of a table of the history, or of SQL in its place, in the order of its key."""
+    """Rows of a table of the history, or of SQL in its place, by default in the order of its key.
+
+    A column that a history of before lacks is null.
+    """
+    source = source or f"history.{table.name}"
+    there = connection.sql(f"FROM {source} LIMIT 0").columns
+    columns = ", ".join(
+        quoted(name) if name in there else f"NULL AS {quoted(name)}" for name in table.names
+    )
     found = connection.execute(
-        f"SELECT {table.column_list} FROM {source or f'history.{table.name}'} WHERE {where} "
-        f"ORDER BY {', '.join(table.key)}",
+        f"SELECT {columns} FROM {source} WHERE {where} ORDER BY {order or ', '.join(table.key)}",
         list(values),
     ).fetchall()
     return [dict(zip(table.names, row, strict=True)) for row in found]

@@ -12,13 +12,15 @@ import numpy as np
 import pyarrow
 
 from pipeline.monitoring.actions import COLUMNS
-from pipeline.monitoring.alert_texts import Said, query_of, text_of
+from pipeline.monitoring.alert_texts import Said, query_of, text_of, worst_reading
 from pipeline.monitoring.assessment import Found
 from pipeline.monitoring.episodes import Episode, overlap
 from pipeline.monitoring.findings import Findings
 from pipeline.monitoring.followed_scores import eligible, trend_rows
 from pipeline.monitoring.inputs import read_groups, read_matrix, read_scores
+from pipeline.monitoring.past_texts import past_text
 from pipeline.monitoring.previous import Stored
+from pipeline.monitoring.readings import NO_READING
 from pipeline.monitoring.subjects import Series, Subject
 from pipeline.settings.audit import Settings
 from pipeline.trends import change_points
@@ -102,9 +104,11 @@ class AlertRows:
                     "batch": findings.batch,
                     "text": text_of(episode, said, self.settings),
                     "query": query_of(episode, said),
+                    **(reading.columns if reading else NO_READING),
                 }
                 for episode in episodes
                 if said
+                for reading in [episode.readings.get(findings.batch)]
             ]
         return rows
 
@@ -114,7 +118,7 @@ class AlertRows:
         subjects = {each.subject for each in episodes}
         # A text about a breach also says how much of its attribute and slice moved with it.
         subjects |= {Subject(kind, each.part) for each in subjects for kind in ("shift", "flip")}
-        scored = (each for each in subjects if each.kind not in ("gate", "missing"))
+        scored = (each for each in subjects if each.kind not in ("gate", "missing", "release"))
         series = {each.series for each in scored if each.series}
         series.update(*(findings.scores.get(each, ()) for each in subjects))
         return Said(
@@ -122,7 +126,8 @@ class AlertRows:
             read_scores(self.connection, batch, sorted({each.label for each in series})),
             read_groups(self.connection, batch, sorted({each.metric for each in series})),
             self._trends(batch),
-            self.found.gates[batch][0],
+            self.found.gates.get(batch, ((), ()))[0],
+            self.found.changes.get(batch, ()),
         )
 
     def _trends(self, batch: str) -> dict[Series, Row]:
@@ -139,12 +144,22 @@ class AlertRows:
         for row in (*earlier, *self.sightings):
             last[row["alert"], row["batch"]] = row
         rows = [self._alert(each, last[each.alert, each.last_seen]) for each in self.found.episodes]
-        there = {row["alert"] for row in rows}
+        there = self._told
         return rows + [
             self._withdrawn(self.stored.alerts[name]) for name in sorted(self.stored.known - there)
         ]
 
+    @cached_property
+    def _told(self) -> set[str]:
+        return {each.alert for each in self.found.episodes}
+
     def _alert(self, episode: Episode, said: Row) -> Row:
+        worst = worst_reading(episode, self.settings)
+        latest = episode.readings.get(episode.last_seen)
+        text = said["text"]
+        if episode.resolved:
+            heirs = (each for each in self.found.episodes if each.supersedes == episode.alert)
+            text = past_text(episode, next(heirs, None), self.settings)
         return {
             "alert": episode.alert,
             "kind": episode.subject.kind,
@@ -154,9 +169,21 @@ class AlertRows:
             "last_seen": episode.last_seen,
             "resolved": episode.resolved,
             "batches": len(episode.seen),
+            "supersedes": episode.supersedes,
+            "former_loser": episode.former_loser,
+            "reading_of": episode.label,
+            "worst_value": worst[1].value if worst else None,
+            "worst_batch": worst[0] if worst else None,
+            "worst_loser": worst[1].loser if worst else None,
+            "size": max(
+                (each.distance for each in episode.readings.values() if each.distance is not None),
+                default=None,
+            ),
+            "latest_value": latest.value if latest else None,
+            "latest_loser": latest.loser if latest else None,
             **self.stored.actions.get(episode.alert, dict.fromkeys(COLUMNS)),
             **self._delivery(episode),
-            "text": said["text"],
+            "text": text,
             "query": said["query"],
         }
 
@@ -164,12 +191,19 @@ class AlertRows:
         """Whether the alert is or was to be sent: as for the alert it was known as before."""
         old = self.stored.alerts.get(episode.alert)
         if old is None:
-            same = [each.alert for each in self.stored.episodes if overlap(each, episode)]
+            # What goes on under its own name is another one.
+            same = [
+                each.alert
+                for each in self.stored.episodes
+                if overlap(each, episode) and each.alert not in self._told
+            ]
             old = self.stored.alerts[same[0]] if same else None
         if old is None:
             self.new.append(episode.alert)
-            # What is over by the time it is found is no news.
+            # What is over by the time it is found is no news, but for nights that nobody audited.
             news = episode.opened in self.sendable and episode.resolved is None
+            if episode.subject.kind == "night":
+                news = not {*episode.seen, episode.resolved}.isdisjoint(self.sendable)
             return {"silent": not news, "notified_at": None}
         return {name: old[name] for name in ("silent", "notified_at")}
 

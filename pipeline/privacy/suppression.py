@@ -27,6 +27,7 @@ from schemas.monitoring import (
     CHANGE_POINTS,
     GATES,
     MISSING_GROUP,
+    RELEASE_CHANGES,
     TRENDS,
 )
 
@@ -329,8 +330,12 @@ def _gates(source: str, names: list[str]) -> str:
 
 
 def _alerts(source: str, names: list[str]) -> str:
-    """Alerts about what is told, without lines about slices that may not be."""
-    seen = f"(SELECT batch FROM history.{ALERT_BATCHES.name} AS s WHERE s.alert = t.alert)"
+    """Alerts about what is told, without lines about slices that may not be.
+
+    Those in whose place others came are told of there as well.
+    """
+    those = "IN (t.alert, t.supersedes)" if "supersedes" in names else "= t.alert"
+    seen = f"(SELECT batch FROM history.{ALERT_BATCHES.name} AS s WHERE s.alert {those})"
     past = f"(t.kind <> 'breach' OR h.batch IN {seen} OR h.batch = t.last_seen)"
     return (
         f"SELECT t.* REPLACE ({_own_lines('t.text', 't.last_seen')} AS text) "
@@ -349,7 +354,8 @@ def _own_lines(text: str, batch: str) -> str:
 
 
 def _sightings(source: str, names: list[str]) -> str:
-    alerts = _alerts(f"history.{ALERTS.name}", [])
+    # Both tables got their readings at once.
+    alerts = _alerts(f"history.{ALERTS.name}", ["supersedes"] if "reading_of" in names else [])
     return (
         f"SELECT t.* REPLACE ({_own_lines('t.text', 't.batch')} AS text) FROM {source} AS t "
         f"SEMI JOIN ({alerts}) AS told USING (alert)"
@@ -363,6 +369,7 @@ _QUERIES = {
     TRENDS.name: _series,
     CHANGE_POINTS.name: _series,
     GATES.name: _gates,
+    RELEASE_CHANGES.name: _gates,
     ALERTS.name: _alerts,
     ALERT_BATCHES.name: _sightings,
 }

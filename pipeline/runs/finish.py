@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.history.forget import forget_rows
-from pipeline.history.manifest import newest_batch
+from pipeline.history.manifest import newest_batches
 from pipeline.monitoring.assess import Assessed, Notice, assess
 from pipeline.monitoring.delivery import deliver
 from pipeline.publish.copy import publish, publish_changes
@@ -43,7 +43,7 @@ def finish(
     is then made again, so that it says so.  The page comes last, so that it is that of the copy,
     also where alerts cannot be sent.
     """
-    assessed = assess(settings, merged, notify=notify)
+    assessed = assess(settings, merged, notify=notify, attempted=batches)
     forget_rows(settings)
     if publishing == "always":
         publish(settings)
@@ -51,7 +51,9 @@ def finish(
         publish_changes(settings)
     page = None
     try:
-        sends = notify == "all" or (notify == "newest" and newest_batch(settings) in batches)
+        sends = notify == "all" or (
+            notify == "newest" and not newest_batches(settings).isdisjoint(batches)
+        )
         if sends and deliver(settings) and publishing != "nothing":
             publish_changes(settings)
     finally:

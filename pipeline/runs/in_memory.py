@@ -51,6 +51,7 @@ _OF_A_STORE = {"batch", *_OF_VERDICTS, *_STAMP.__dict__}
 NO_EVIDENCE = {"resamples": 0, "noise_draws": 0}
 """Settings of evidence where nobody asks for any: it costs more than the scores."""
 OF_INTERVALS = ("lower", "upper", "confidence", "seed")
+_OF_GROUPS = ("compared_with", "difference_lower", "difference_upper", "effective_queries")
 AGAINST_CHANCE = ("against_chance", "against_chance_lower", "against_chance_upper")
 OF_NOISE = ("expected", "noise_limit", "p_noise")
 _GUESSED_GROUPS = 20
@@ -253,7 +254,7 @@ def score(
     evidence = scored.settings.evidence
     hidden = {
         *_OF_A_STORE,
-        *(() if evidence.resamples else (*OF_INTERVALS, *AGAINST_CHANCE, "effective_queries")),
+        *(() if evidence.resamples else (*OF_INTERVALS, *AGAINST_CHANCE, *_OF_GROUPS)),
         *(() if evidence.noise_draws else OF_NOISE),
     }
     names = [name for name in table_of.names if name not in hidden]

@@ -20,6 +20,7 @@ from metrics import WHOLE, Counts, Evaluation, Measure, Reason, Score, evaluate
 from metrics.counts import COMPARED
 from pipeline.counts.stored_counts import Slice, StoredCounts
 from pipeline.errors import AuditError
+from pipeline.scores.evidence.differences import NOTHING
 from pipeline.scores.evidence.doubt import Doubt, Evidence, Sure, nothing_about
 from pipeline.scores.verdicts import JUDGED, Basis, few_of, holds, too_little, verdict_on
 from pipeline.settings.audit import Settings, hash_of
@@ -226,12 +227,16 @@ class _Rows:
         for at, basis in enumerate(self._bases):
             reason = values.reasons[at]
             lower, upper = self._sure.groups[at] if self._sure.groups else (None, None)
+            apart = self._sure.apart[at] if self._sure.apart else NOTHING
             yield {
                 "group_value": basis.group,
                 "value": None if reason else float(values.values[at]),
                 "reason": reason.value if reason else None,
                 "lower": lower,
                 "upper": upper,
+                "compared_with": None if apart == NOTHING else self._sure.worst,
+                "difference_lower": apart[0],
+                "difference_upper": apart[1],
                 "n": basis.appearances,
                 "relevant": basis.relevant,
                 "queries": basis.queries,

@@ -14,6 +14,7 @@ from pipeline.errors import AuditError, NoData
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
 from pipeline.store.sessions import attach, first_line, session
+from schemas.monitoring import ALERT_ORDER
 
 Row = Mapping[str, Any]
 _COPY = "copy"
@@ -165,9 +166,7 @@ class Copy:
         """Open alerts, and those seen from a batch on; open ones first, then the newest."""
         return self._rows(
             "FROM v_alerts WHERE state = 'open' OR (state = 'resolved' AND last_seen >= ?) "
-            "ORDER BY state <> 'open', acknowledged_at IS NOT NULL, "
-            "list_position(['breach', 'gate', 'missing', 'flip', 'shift'], kind), last_seen DESC, "
-            "slice <> 'all', alert LIMIT ?",
+            f"ORDER BY state <> 'open', acknowledged_at IS NOT NULL, {ALERT_ORDER} LIMIT ?",
             since,
             most,
         )

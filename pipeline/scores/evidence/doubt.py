@@ -17,6 +17,7 @@ from metrics.base import BY_CHANCE
 from metrics.evaluate import way_of
 from metrics.replicates import Replicated, group_values
 from metrics.weights import FloatArray, ratio_of
+from pipeline.scores.evidence.differences import Apart, from_worst, worst_of
 from pipeline.settings.audit import Settings
 
 if TYPE_CHECKING:
@@ -57,12 +58,15 @@ class Doubt:
 class Sure:
     """The doubt about each score of an evaluation, and the interval of each group's value.
 
-    ``queries`` says on how many queries of equal weight each group rests; empty where unknown.
+    ``queries`` says on how many queries of equal weight each group rests, and ``apart`` how far it
+    is from the group ``worst`` that is worst off; both are empty where unknown.
     """
 
     scores: tuple[Doubt, ...]
     groups: tuple[Ends, ...] = ()
     queries: tuple[float, ...] = ()
+    apart: tuple[Apart, ...] = ()
+    worst: str | None = None
 
 
 def nothing_about(found: Evaluation) -> Sure:
@@ -112,12 +116,14 @@ class Evidence:
         ends: tuple[Ends, ...] = ((None, None),) * len(found.scores)
         groups: tuple[Ends, ...] = ((None, None),) * size
         against: Sequence[AgainstChance | None] = (None,) * len(ends)
+        apart: tuple[Apart, ...] = ()
         if drawn is not None:
             made = replicated(found, drawn.replicates)
             ends, groups = interval_ends(
                 found, made, queries, self._confidence, effective=drawn.queries
             )
             against = against_chance(found, made, drawn, counts, self._confidence)
+            apart = from_worst(found, made, drawn.queries, self._confidence)
         floors: Sequence[Floor | None] = (None,) * len(ends)
         if self._noise is not None:
             floors = self._noise.floors(part, attribute, found, counts, drawn)
@@ -125,6 +131,8 @@ class Evidence:
             tuple(map(_doubt, ends, floors, against)),
             groups,
             () if drawn is None else tuple(drawn.queries.tolist()),
+            apart,
+            worst_of(found) if apart else None,
         )
 
     def _resampled(

@@ -222,7 +222,7 @@ def test_a_text_wants_nothing_that_the_score_has(settings: Settings) -> None:
     loose = settings.thresholds["EXP.MinMaxRatio"].model_copy(update={"min": 0.3})
     assess(settings.model_copy(update={"thresholds": {"EXP.MinMaxRatio": loose}}), NIGHTS[:24])
     head = one(settings, "breach")["text"].split("\n")[0]
-    assert head.endswith("0.5, beyond its threshold; F is worst off.")
+    assert head.endswith("F worst off; that was beyond its threshold.")
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ def steps(monkeypatch: pytest.MonkeyPatch, no_page: None) -> list[str]:
     step("forget_rows", [])
     step("publish", None)
     step("publish_changes", None)
-    step("newest_batch", NEXT)
+    step("newest_batches", {NEXT})
     step("deliver", 1)
     step("renew_report", None)
     return taken
@@ -50,7 +50,7 @@ def test_alerts_are_sent_between_two_copies_and_the_page_comes_last(
     finished = finish(settings, [DAY], [DAY, NEXT], notify="newest")
     assert finished.assessed.gated == (DAY,)
     assert steps == [
-        *("assess", "forget_rows", "publish_changes", "newest_batch"),
+        *("assess", "forget_rows", "publish_changes", "newest_batches"),
         *("deliver", "publish_changes", "renew_report"),
     ]
 
