@@ -15,7 +15,7 @@ from pipeline.errors import AuditError, StoreBusy, StoreDamaged
 from pipeline.history.commits import only_begun, read_head
 from pipeline.history.ledger import FORGET, Ledger, Record, mismatch
 from pipeline.history.ledger_state import Told, told_by
-from pipeline.history.opening import HISTORY_DATABASE
+from pipeline.history.opening import HISTORY_DATABASE, is_of_before
 from pipeline.history.proof import history_problems
 from pipeline.integrity.checks import alike, scan
 from pipeline.integrity.published_copy import copy_problem
@@ -199,7 +199,12 @@ def _look_at_history(
         problems, findings.revisions = history_problems(connection, recorded, twice=True)
         findings.problems += problems
         findings.batches = len(recorded.batches)
-        if not findings.problems and (names := differing_tables(connection, settings)):
+        if is_of_before(connection):
+            findings.unfinished.append(
+                f"{store.history}: is of an older version; `evenrank assess` brings what follows "
+                "from its scores up to date"
+            )
+        elif not findings.problems and (names := differing_tables(connection, settings)):
             findings.unfinished.append(
                 f"{store.history}: {', '.join(names)} are not what the settings make of its "
                 "scores; `evenrank assess` makes them so"

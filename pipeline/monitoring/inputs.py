@@ -267,15 +267,13 @@ def read_groups(
     """Values of the groups of a batch, by series (without aggregation) and group."""
     rows = connection.execute(
         "SELECT slice, slice_value, attribute, metric, NULL, group_value, "
-        # A history that is only read may lack what is new.
-        f"COLUMNS(lambda name: list_contains({list(_OF_GROUPS)}, name)) "
+        f"{', '.join(_OF_GROUPS)} "
         "FROM history.group_history WHERE batch = ? AND list_contains(?, metric) "
         "ORDER BY ALL",
         [batch, list(metrics)],
     )
-    names = [column[0] for column in rows.description or ()][6:]
     return {
-        (Series(*row[:5]), row[5]): dict(zip(names, row[6:], strict=True))
+        (Series(*row[:5]), row[5]): dict(zip(_OF_GROUPS, row[6:], strict=True))
         for row in rows.fetchall()
     }
 

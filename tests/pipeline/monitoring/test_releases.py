@@ -119,6 +119,7 @@ def test_another_leading_version_is_a_release(settings: Settings) -> None:
     assert kinds(settings) == ["shift"]
 
 
+@pytest.mark.slow
 def test_a_logged_version_is_a_release(tmp_path: Path) -> None:
     settings = audit(tmp_path, metrics=["EXP"], trends={"window": 8, "least": 4})
     batches = NIGHTS[:8]

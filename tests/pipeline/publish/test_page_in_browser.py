@@ -263,7 +263,7 @@ def test_the_unfair_day_stands_out_on_the_first_screen(browser: Browser, written
             for part in watched.page.locator(".alerts li").all()
             if (box := part.bounding_box()) and box["y"] < 900
         ]
-    assert any(UNFAIR in text and "F is worst off" in text for text in first)
+    assert any(UNFAIR in text and "with F worst off" in text for text in first)
 
 
 def test_a_missing_day_is_a_gap_and_is_hollow(browser: Browser, written: Written) -> None:

@@ -68,7 +68,7 @@ def test_a_store_of_before_is_whole_and_read(settings: Settings) -> None:
     assert (found.problems, found.batches) == ([], 2)
     assessed, copy = found.unfinished
     assert "older version, which the next run settles" in copy
-    assert "`evenrank assess` makes them so" in assessed
+    assert "is of an older version; `evenrank assess` brings what follows" in assessed
     scores = json.loads(said("history", "--slice", "all", "--json").splitlines()[-1])["scores"]
     of_exposure = {
         score["batch"]: (round(score["value"], 4), score["status"])
