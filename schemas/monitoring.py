@@ -6,6 +6,7 @@ Not here: what one batch says by itself (``scores``).
 import pandera.pandas as pa
 
 from schemas.columns import Column, Table
+from schemas.scores import WINDOW_SCORES
 
 BATCH = Column("batch", "VARCHAR", "the partition, a day by default")
 ALERT = Column("alert", "VARCHAR", "the alert, twelve hex digits")
@@ -87,10 +88,10 @@ TRENDS = Table(
     ),
     key=("batch", *SERIES_KEY),
 )
-KINDS = ("gate", "night", "missing", "release", "breach", "flip", "shift")
+KINDS = ("gate", "night", "missing", "release", "breach", "window", "flip", "shift")
 """What an alert can be about, what decides about most first: a gate, a batch without scores, a
-group without any row, a release that changed something, a threshold passed, another group losing, a
-score moved."""
+group without any row, a release that changed something, a threshold passed, one passed by several
+days together, another group losing, a score moved."""
 ALERT_ORDER = (
     "opened DESC, slice <> 'all', list_position(["
     + ", ".join(f"'{kind}'" for kind in KINDS)
@@ -259,6 +260,7 @@ ASSESSED = (
     ALERT_ACTIONS,
     MARKERS,
     RELEASE_CHANGES,
+    WINDOW_SCORES,
     CHANGE_POINTS,
 )
 """Tables of the history that batches together fill."""

@@ -212,14 +212,46 @@ GROUP_HISTORY = Table(
     key=("batch", "slice", "slice_value", "attribute", "metric", "group_value"),
 )
 
+_ONE_RUN = ("run_id", "input_hash", "computed_at", "seed", "queries")
+WINDOW_SCORES = FAIRNESS_HISTORY.without(*_ONE_RUN).having(
+    Column(
+        "queries",
+        "BIGINT",
+        "distinct queries that there are at least: those of one day may be those of another",
+    ),
+    Column("days", "BIGINT", "days of the window, of which the batch is the last"),
+    Column("first_day", "VARCHAR", "the first of them"),
+    Column("days_used", "BIGINT", "days whose counts were added up"),
+    Column("days_missing", "BIGINT", "days without scores"),
+    Column("days_gated", "BIGINT", "days that a gate kept out"),
+    Column(
+        "days_other",
+        "BIGINT",
+        "days that were counted under other settings or another key of ids, or whose file is not "
+        "there",
+    ),
+    Column("days_hash", "VARCHAR", "digest of which days were used, and of what they were made of"),
+    name="window_scores",
+    text="One score of the days up to a batch, from their counts added up.",
+    key=(*FAIRNESS_HISTORY.key, "days"),
+)
+_CHECKS = [
+    pa.Check(_null_exactly_with_reason, name="null_exactly_with_reason"),
+    pa.Check(_in_declared_range, name="in_declared_range"),
+]
 SCORE_SCHEMA = pa.DataFrameSchema(
     FAIRNESS_HISTORY.schema.columns,
-    checks=[
-        pa.Check(_null_exactly_with_reason, name="null_exactly_with_reason"),
-        pa.Check(_in_declared_range, name="in_declared_range"),
-    ],
+    checks=_CHECKS,
     name="scores",
     strict=True,
     unique=list(FAIRNESS_HISTORY.key),
 )
 """The gate of the history: keys are unique, every value lies in the range its metric declares."""
+WINDOW_SCHEMA = pa.DataFrameSchema(
+    WINDOW_SCORES.schema.columns,
+    checks=_CHECKS,
+    name="windows",
+    strict=True,
+    unique=list(WINDOW_SCORES.key),
+)
+"""The same for scores of several days."""

@@ -23,7 +23,7 @@ from schemas.monitoring import (
     SERIES_KEY,
     TRENDS,
 )
-from schemas.scores import LABEL, STATUSES
+from schemas.scores import LABEL, STATUSES, WINDOW_SCORES
 
 VIEWS_VERSION = 3
 """Goes up when a column or a row of a view changes its meaning, its name or its type, or goes."""
@@ -63,17 +63,24 @@ _LABEL = Column("label", "VARCHAR", "metric and aggregation as printed: EXP.MinM
 _RELEASE = Column("release", "VARCHAR", "what was marked last, at or before the batch", True)
 _SCORE_KEY = (*_SCORES.columns[:6], _LABEL)
 """The columns that name a score, in every view that is about scores."""
-_TOLD = tuple(
-    Column(
-        each.name,
-        each.type,
-        f"{each.text}; of all groups where nothing is told of those" if named else each.text,
-        each.nullable,
+
+
+def _told(table: Table) -> tuple[Column, ...]:
+    """The columns of a score, with those of judged groups filled: nobody has to look at two."""
+    return tuple(
+        Column(
+            each.name,
+            each.type,
+            f"{each.text}; of all groups where nothing is told of those" if named else each.text,
+            each.nullable,
+        )
+        for each in table.columns
+        for named in [each.name in JUDGED_OF.values()]
     )
-    for each in _SCORES.columns
-    for named in [each.name in JUDGED_OF.values()]
-)
-"""The columns of a score, with those of judged groups filled: nobody has to look at two."""
+
+
+_TOLD = _told(_SCORES)
+_JUDGED_SQL = ", ".join(f"{sql} AS {of}" for of, sql in judged_sql().items())
 
 
 def _of(table: Table, *names: str) -> tuple[Column, ...]:
@@ -121,8 +128,7 @@ _HISTORY = View(
     (*_TOLD, _LABEL, _RELEASE, THRESHOLD_MIN, THRESHOLD_MAX),
     key=_KEY,
     query="SELECT scores.*, release, threshold_min, threshold_max "
-    f"FROM (SELECT * REPLACE ({', '.join(f'{sql} AS {of}' for of, sql in judged_sql().items())}), "
-    f"{LABEL} AS label FROM fairness_history) AS scores "
+    f"FROM (SELECT * REPLACE ({_JUDGED_SQL}), {LABEL} AS label FROM fairness_history) AS scores "
     f"LEFT JOIN ({_released('batches')}) AS released ON released.batch = scores.batch "
     "LEFT JOIN thresholds ON "
     + _same("thresholds", "scores", ("config_hash", "slice", *SERIES_KEY[2:])),
@@ -329,6 +335,26 @@ VIEWS: tuple[View, ...] = (
         query="SELECT release_changes.*, release FROM release_changes "
         f"LEFT JOIN ({_released('batches')}) AS released USING (batch)",
         order="batch DESC, attribute, metric, group_value",
+    ),
+    View(
+        "v_windows",
+        "A score of the last days together, from their counts added up.",
+        (
+            *_told(WINDOW_SCORES),
+            _LABEL,
+            Column(
+                "releases",
+                "VARCHAR",
+                "first batches of the releases that began within it, with commas between",
+                nullable=True,
+            ),
+        ),
+        key=WINDOW_SCORES.key,
+        query=f"SELECT * REPLACE ({_JUDGED_SQL}), {LABEL} AS label, "
+        "(SELECT string_agg(DISTINCT markers.batch, ', ' ORDER BY markers.batch) FROM markers "
+        "WHERE markers.batch > first_day AND markers.batch <= window_scores.batch) AS releases "
+        "FROM window_scores",
+        order="batch DESC, days, slice, slice_value, attribute, label",
     ),
     View(
         "v_change_points",

@@ -68,6 +68,7 @@ MEANINGS = {
     "evidence.min_queries": "least queries that hold each group that is compared",
     "evidence.min_appearances": "least rows of each group that is compared",
     "evidence.min_relevant": "least relevant rows of each such group, where the metric needs them",
+    "windows": "numbers of days, like 7 and 28: scores of the last so many days together",
     "gate.window": "batches before that a batch is held against, by their median",
     "gate.least": "fewest such batches; with less only `gate.joined` is tested",
     "gate.joined": "share of the rows whose item the item table must hold, where attributes come "

@@ -27,6 +27,7 @@ from schemas.monitoring import (
     RELEASE_CHANGES,
     TRENDS,
 )
+from schemas.scores import WINDOW_SCORES
 
 Digests = dict[str, str | None]
 """SHA-256 in hex by batch or alert; None where there is nothing."""
@@ -62,7 +63,8 @@ PARTS: Mapping[str, _Part] = {
     ),
     "statuses": _Part("its statuses", (_STATUSES,)),
     "assessed": _Part(
-        "its gates, trends or alerts", (GATES, TRENDS, ALERT_BATCHES, RELEASE_CHANGES)
+        "its gates, trends, windows or alerts",
+        (GATES, TRENDS, ALERT_BATCHES, RELEASE_CHANGES, WINDOW_SCORES),
     ),
     "points": _Part("its change points", (CHANGE_POINTS,)),
     "releases": _Part("the release that its log shows", (MARKERS,), where="source = 'log'"),

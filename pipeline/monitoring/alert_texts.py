@@ -74,7 +74,7 @@ def text_of(episode: Episode, said: Said, settings: Settings) -> str:
         return "\n".join([*_release_lines(subject.part, said), since])
     if subject.kind == "missing":
         lines = [*_missing_lines(subject, said), since, *_moved_along(subject.part, said)]
-        return "\n".join([*lines, *_sharing(subject, said)])
+        return "\n".join([*lines, *sharing(subject, said.findings)])
     # Of several scores, the one that says most speaks for all.
     series = subject.series or said.findings.scores[subject][0]
     row, trend = said.scores[series], said.trends.get(series)
@@ -88,9 +88,9 @@ def text_of(episode: Episode, said: Said, settings: Settings) -> str:
     else:
         lines += _others(subject, said)
     lines += _shift_lines(trend) if subject.kind == "shift" and trend else []
-    lines += [*_course(episode, said.findings.batch, settings), since, *_losers(series, row, said)]
+    lines += [*course(episode, said.findings.batch, settings), since, *_losers(series, row, said)]
     lines += _most_lines(subject.kind, series, row, said, settings) if _is_whole(series) else []
-    return "\n".join([*lines, *_sharing(subject, said)])
+    return "\n".join([*lines, *sharing(subject, said.findings)])
 
 
 def worst_reading(
@@ -99,7 +99,7 @@ def worst_reading(
     """The batch and the reading in which an episode's score was worst, up to batch ``last``."""
     if episode.label is None or episode.subject.kind == "flip":
         return None
-    is_breach = episode.subject.kind == "breach"
+    is_breach = episode.subject.kind in ("breach", "window")
     threshold = settings.thresholds.get(episode.label) if is_breach else None
     readings = {
         batch: each for batch, each in episode.readings.items() if last is None or batch <= last
@@ -107,7 +107,7 @@ def worst_reading(
     return worst_of(readings, episode.label, unfair_side(episode.label, threshold))
 
 
-def _course(episode: Episode, batch: str, settings: Settings) -> list[str]:
+def course(episode: Episode, batch: str, settings: Settings) -> list[str]:
     """What an incident was before it became this one, and when it was at its worst."""
     lines = []
     if episode.supersedes is not None:
@@ -190,10 +190,16 @@ def query_of(episode: Episode, said: Said) -> str:
             "batch, judged_value, judged_lower, judged_upper, status, judged_worst_group, "
             "judged_best_group",
         ),
+        "window": (
+            "v_windows",
+            "batch, days, judged_value, judged_lower, judged_upper, status, judged_worst_group, "
+            "days_used",
+        ),
         "flip": ("v_history", "batch, label, value, lower, upper, worst_group, best_group"),
         "shift": ("v_trends", "batch, label, value, center, spread, ewma, cusum, p_adjusted"),
     }[kind]
     order = "batch DESC" if series else "batch DESC, label"
+    order += ", days" if kind == "window" else ""
     return f"SELECT {columns}\nFROM {table}\nWHERE {where}\nORDER BY {order}\nLIMIT {limit}"
 
 
@@ -228,7 +234,7 @@ def about(subject: Subject) -> str:
     return f"{of}, {subject.part.place}"
 
 
-def _value(row: Row) -> str:
+def valued(row: Row) -> str:
     """A score, or why it has no value, and its interval."""
     value = f"none ({row['reason']})" if row.get("value") is None else number(row["value"])
     return value + _between(row)
@@ -245,10 +251,10 @@ def _is_whole(series: Series) -> bool:
 
 
 def _head(subject: Subject, series: Series, row: Row, said: Said, settings: Settings) -> str:
-    now = f"{series.label}{about(subject)}: {_value(row)}"
+    now = f"{series.label}{about(subject)}: {valued(row)}"
     if subject.kind == "breach":
         loser = f"; {row['worst_group']} is worst off" if row["worst_group"] else ""
-        return f"{now}, {_wanted(settings.thresholds.get(series.label), row)}{loser}."
+        return f"{now}, {wanted(settings.thresholds.get(series.label), row)}{loser}."
     more = len(said.findings.scores[subject]) - 1
     return f"{now}{_usual(subject.kind, series, row, said)}{f'; {more} more' if more else ''}."
 
@@ -259,7 +265,7 @@ def _usual(kind: str, series: Series, row: Row, said: Said) -> str:
     return f": {row['worst_group']} loses, usually {said.findings.usual[series]}"
 
 
-def _wanted(threshold: Threshold | None, row: Row) -> str:
+def wanted(threshold: Threshold | None, row: Row) -> str:
     """What is wanted; where settings have changed since, and want it no more, only that it was."""
     value = row["value"]
     if threshold is None or not (value is None or beyond(threshold, value)):
@@ -278,7 +284,7 @@ def _others(subject: Subject, said: Said) -> list[str]:
     """The other scores that shifted or flipped, most significant first."""
     scores = said.findings.scores[subject]
     lines = [
-        f"Also {each.label}: {_value(said.scores[each])}"
+        f"Also {each.label}: {valued(said.scores[each])}"
         f"{_usual(subject.kind, each, said.scores[each], said)}."
         for each in scores[1:_SCORES_NAMED]
     ]
@@ -320,7 +326,7 @@ def _losers(series: Series, row: Row, said: Said) -> list[str]:
         found = said.groups.get((series.values, group)) if group else None
         if found is None:
             continue
-        value = "" if found["value"] is None else f" {_value(found)}"
+        value = "" if found["value"] is None else f" {valued(found)}"
         parts.append(f"{word}: {group}{value} ({found['n']:,} rows)")
     return [f"{'; '.join(parts)}."] if parts else []
 
@@ -357,12 +363,12 @@ def _most_lines(kind: str, series: Series, row: Row, said: Said, settings: Setti
     return [f"Slices that contribute most: {named}."] if named else []
 
 
-def _sharing(subject: Subject, said: Said) -> list[str]:
+def sharing(subject: Subject, findings: Findings) -> list[str]:
     """Slices and intersections that have the same, and no alert of their own for it."""
     kind, part, _ = subject
     shared = [
         other.part
-        for other in said.findings.covered
+        for other in findings.covered
         if other.kind == kind and other.part.within(part) and _is_same(other, subject)
     ]
     names = [

@@ -44,11 +44,25 @@ from schemas.monitoring import (
     RELEASE_CHANGES,
     TRENDS,
 )
-from schemas.scores import FAIRNESS_HISTORY
+from schemas.scores import FAIRNESS_HISTORY, WINDOW_SCORES
 
 Notice = Literal["none", "newest", "all"]
 """Which new alerts may be sent: none; those that the newest batch of the history opens, if it is
 among those asked for; or those that any batch asked for opens."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Batches with scores, those without and why, the first to look at, and those asked for.
+
+    New alerts that those of ``sendable`` open may be sent.
+    """
+
+    every: Sequence[str]
+    absent: Mapping[str, str]
+    start: str
+    asked: Sequence[str] = ()
+    sendable: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -91,7 +105,8 @@ def assess(
             return Assessed()
         asked = [*batches, *attempted]
         sendable = _sendable(settings, (every[-1], max([*every, *absent])), asked, notify)
-        return _assessed(connection, settings, every, absent, start, standing, asked, sendable)
+        given = _Given(every, absent, start, asked, sendable)
+        return _assessed(connection, settings, given, standing)
 
 
 def due(settings: Settings) -> bool:
@@ -126,16 +141,13 @@ def _standing(connection: duckdb.DuckDBPyConnection) -> dict[str, bool]:
 def _assessed(
     connection: duckdb.DuckDBPyConnection,
     settings: Settings,
-    every: Sequence[str],
-    absent: Mapping[str, str],
-    start: str,
+    given: _Given,
     standing: dict[str, bool],
-    asked: Sequence[str],
-    sendable: set[str],
 ) -> Assessed:
-    look = _look(connection, settings, every, absent, start, sendable)
-    due = sorted({*every, *absent} - {batch for batch, done in standing.items() if done})
-    gone = sorted(standing.keys() - {*every, *absent})
+    look = _look(connection, settings, given)
+    there = {*given.every, *given.absent}
+    due = sorted(there - {batch for batch, done in standing.items() if done})
+    gone = sorted(standing.keys() - there)
     changed = bool(look.differing)
     if changed or due or gone:
         with sealed(connection, store_of(settings), "assess", {"batches": due}, writes=look.writes):
@@ -145,7 +157,7 @@ def _assessed(
             write_markers(connection, *look.markers)
             _note(connection, due, gone)
     by_batch = (change.which for change in look.changes if change.table in _BY_BATCH)
-    later = (look.wrong.union(*by_batch) & standing.keys()) - set(asked)
+    later = (look.wrong.union(*by_batch) & standing.keys()) - set(given.asked)
     gated = tuple(batch for batch, reason in look.found.reasons.items() if reason)
     return Assessed(changed, tuple(sorted(later)), tuple(look.alerts.new), gated)
 
@@ -181,20 +193,13 @@ class _Look:
         }
 
 
-def _look(
-    connection: duckdb.DuckDBPyConnection,
-    settings: Settings,
-    every: Sequence[str],
-    absent: Mapping[str, str],
-    start: str,
-    sendable: set[str],
-) -> _Look:
-    from_log = log_markers(connection, every)
-    stored = read_stored(connection, start)
+def _look(connection: duckdb.DuckDBPyConnection, settings: Settings, given: _Given) -> _Look:
+    from_log = log_markers(connection, given.every)
+    stored = read_stored(connection, given.start)
     releases = read_releases(connection, from_log)
-    found = computed(connection, settings, every, absent, stored, releases)
-    rows = AlertRows(connection, settings, stored, found, sendable)
-    changes = _changes(connection, settings, every, found, *alert_tables(rows))
+    found = computed(connection, settings, given.every, given.absent, stored, releases, given.asked)
+    rows = AlertRows(connection, settings, stored, found, given.sendable)
+    changes = _changes(connection, settings, given.every, found, *alert_tables(rows))
     wrong = wrong_statuses(connection, found.reasons, found.missing)
     return _Look(found, rows, changes, wrong, marker_changes(connection, from_log))
 
@@ -205,7 +210,7 @@ def differing_tables(connection: duckdb.DuckDBPyConnection, settings: Settings) 
     if not every:
         return []
     absent = missing_nights(connection, settings, every)
-    return _look(connection, settings, every, absent, every[0], set()).differing
+    return _look(connection, settings, _Given(every, absent, every[0])).differing
 
 
 def _sendable(
@@ -227,7 +232,7 @@ class _Change:
     which: set[str]
 
 
-_BY_BATCH = (GATES, TRENDS, ALERT_BATCHES, RELEASE_CHANGES)
+_BY_BATCH = (GATES, TRENDS, ALERT_BATCHES, RELEASE_CHANGES, WINDOW_SCORES)
 
 
 def _changes(
@@ -248,9 +253,13 @@ def _changes(
         (ALERTS, alerts, "alert", TOUCHED),
         (CHANGE_POINTS, points, "batch", "? IS NOT NULL"),
     ]
+    changed = set(found.windows.changed)
     return [
-        _Change(table, rows, by, differing(connection, table, rows, by, where, [found.start]))
-        for table, rows, by, where in wanted
+        _Change(WINDOW_SCORES, found.windows.table, "batch", changed),
+        *(
+            _Change(table, rows, by, differing(connection, table, rows, by, where, [found.start]))
+            for table, rows, by, where in wanted
+        ),
     ]
 
 

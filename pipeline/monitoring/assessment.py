@@ -5,7 +5,7 @@ Not here: reading what they are computed from (``inputs``, ``previous``), and wr
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -19,6 +19,7 @@ from pipeline.monitoring.findings import (
     flip_findings,
     gate_findings,
     shift_findings,
+    window_findings,
 )
 from pipeline.monitoring.followed_scores import Exclusions, Night, eligible, nights
 from pipeline.monitoring.gates import Releases, gates_of, reason_of
@@ -45,6 +46,7 @@ from pipeline.monitoring.previous import Stored
 from pipeline.monitoring.release_changes import release_changes, release_findings
 from pipeline.monitoring.subjects import Series
 from pipeline.monitoring.turns import OF_READINGS, ReadTurns
+from pipeline.monitoring.windows import Windows, look_at_windows
 from pipeline.settings.audit import Settings
 from pipeline.settings.choices import followed_scores
 from pipeline.trends import Gated
@@ -59,7 +61,8 @@ class Found:
     ``reasons`` why its verdicts are gated, None where they are not.  ``missing`` holds for each
     batch and attribute that lacks a group why none of its scores is ok.  ``gated`` are all batches
     that a gate keeps out, earlier ones too, and ``excluded`` attributes and batches of acknowledged
-    incidents.  ``changes`` are rows of release_changes, by batch.
+    incidents.  ``changes`` are rows of release_changes, by batch, and ``windows`` the scores of
+    several days.
     """
 
     start: str
@@ -73,6 +76,7 @@ class Found:
     findings: list[Findings]
     episodes: list[Episode]
     changes: dict[str, list[Row]]
+    windows: Windows
 
 
 def computed(
@@ -82,9 +86,11 @@ def computed(
     absent: Mapping[str, str],
     stored: Stored,
     releases: Releases,
+    asked: Collection[str] = (),
 ) -> Found:
     """Everything about the batches of ``every``, and those ``absent``, from ``stored.start`` on.
 
+    Windows are made of the batches ``asked`` for, and of those that had some.
     Which batches are baselines depends on acknowledged alerts, and alerts on baselines; it is
     repeated until the two agree, usually at once.  A batch only matters to later ones, so that each
     turn settles at least one batch more.
@@ -109,7 +115,14 @@ def computed(
     verdicts = read_verdicts(connection, [batch for batch in every[at:] if batch not in gated])
 
     changes = release_changes(connection, settings, every, stored.start, releases, gated)
+    windows = look_at_windows(connection, settings, every, stored.start, gated, asked)
     attributes = read_attributes(connection)
+
+    @cache
+    def breached(first: str, last: str) -> set[Series]:
+        nights = [each for each in every if first <= each <= last and each not in gated]
+        said = read_verdicts(connection, nights).values()
+        return {series for night in said for series, verdict in night if verdict == "breach"}
 
     @cache
     def groups_of(batch: str, metrics: tuple[str, ...]) -> Groups:
@@ -128,6 +141,9 @@ def computed(
         for batch, into in findings.items():
             gate_findings(into, gates[batch][0])
             breach_findings(into, verdicts.get(batch, ()))
+            if batch not in gated:
+                judged = windows.judged.get(batch, {})
+                window_findings(into, judged, breached, releases.first_batches)
         for night in followed:
             into = findings[matrix.batches[night.row]]
             shift_findings(into, matrix, night, settings.trends)
@@ -167,6 +183,7 @@ def computed(
         findings,
         episodes,
         changes,
+        windows,
     )
 
 

@@ -149,7 +149,8 @@ def continued(
 def _is_told(subject: Subject, night: Findings, running: Mapping[Subject, Episode]) -> bool:
     """Whether an open alert tells of it: of a slice, that of the same score of the whole batch.
 
-    Of a release, what is beyond its threshold, or a group that is missing, since that night.
+    Of a release, what is beyond its threshold, or a group that is missing, since that night.  Of a
+    window, a breach of the same score.
     """
     if subject.kind == "release":
         return any(
@@ -158,10 +159,13 @@ def _is_told(subject: Subject, night: Findings, running: Mapping[Subject, Episod
             and each.opened == night.batch
             for other, each in running.items()
         )
-    if subject.kind != "breach" or subject.series is None or subject.part.is_whole:
+    if subject.kind not in ("breach", "window") or subject.series is None:
         return False
-    whole = Subject.about("breach", subject.series.whole)
-    return whole in running and whole not in night.fine
+    telling = {Subject.about("breach", each) for each in (subject.series, subject.series.whole)}
+    telling.add(Subject.about(subject.kind, subject.series.whole))
+    if subject.kind == "breach":
+        telling = {each for each in telling if each.part.is_whole}
+    return not (telling - {subject} - night.fine).isdisjoint(running)
 
 
 def _other(subject: Subject, former: Episode | None, now: Reading | None, batch: str) -> Episode:

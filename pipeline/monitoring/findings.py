@@ -7,7 +7,7 @@ Not here: groups that are gone (``missing_groups``), statistics (``trends``), an
 finding batch after batch (``episodes``).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +21,7 @@ from pipeline.monitoring.readings import are_apart
 from pipeline.monitoring.subjects import Part, Series, Subject, is_piece
 from pipeline.settings.sections import Trends
 from pipeline.trends import Gated
+from schemas.columns import Row
 
 FLIP_SHARE = 0.8
 """Share of the baseline on which a group is worst off, to be the usual loser: with 14 batches and
@@ -56,7 +57,8 @@ class Findings:
 
     Of shifts and flips, ``scores`` are those that show it, what says most first, and ``tested`` is
     how many could have; ``usual`` is the former loser of each flipped score.  ``missing`` says
-    what there usually is of each group that is missing.  ``absence`` says why there are no scores.
+    what there usually is of each group that is missing, and ``windows`` has the row of the shortest
+    window that is a breach.  ``absence`` says why there are no scores.
     """
 
     batch: str
@@ -68,6 +70,7 @@ class Findings:
     tested: dict[Subject, int] = field(default_factory=dict)
     usual: dict[Series, str] = field(default_factory=dict)
     missing: dict[Subject, Usual] = field(default_factory=dict)
+    windows: dict[Subject, Row] = field(default_factory=dict)
     absence: str | None = None
 
 
@@ -83,6 +86,32 @@ def breach_findings(into: Findings, verdicts: Iterable[tuple[Series, str]]) -> N
     for series, verdict in verdicts:
         subject = Subject.about("breach", series)
         (into.fine if verdict == "ok" else into.found).add(subject)
+
+
+def window_findings(
+    into: Findings,
+    judged: Mapping[Series, Sequence[Row]],
+    breached: Callable[[str, str], Collection[Series]],
+    releases: Sequence[str],
+) -> None:
+    """Scores that days together show to be breaches.
+
+    ``judged`` are the rows of the windows that end with the batch, shortest first.  A score is fine
+    where all its windows are ok.  What a night of the window told by itself, ``breached`` from one
+    batch to another, is covered.  ``releases`` are the first batches of releases.
+    """
+    for series, rows in judged.items():
+        subject = Subject.about("window", series)
+        over = [row for row in rows if row["status"] == "breach"]
+        if not over:
+            into.fine.add(subject)
+            continue
+        into.found.add(subject)
+        first = over[0]["first_day"]
+        within = [release for release in releases if first < release <= into.batch]
+        into.windows[subject] = {**over[0], "released": within}
+        if not {series, series.whole}.isdisjoint(breached(first, into.batch)):
+            into.covered.add(subject)
 
 
 def shift_findings(into: Findings, matrix: Matrix, night: Night, settings: Trends) -> None:
@@ -193,8 +222,8 @@ def tells(kind: str, part: Part, subject: Subject) -> bool:
 def cover(into: Findings) -> None:
     """Note which findings tell again what another one of the batch tells.
 
-    A breach of a slice is covered by that of the same score in the whole batch, and a missing group
-    of an intersection by a missing group that it is a piece of.
+    A breach of a slice, in one batch or in a window, is covered by that of the same score in the
+    whole batch, and a missing group of an intersection by a missing group that it is a piece of.
     """
     about = {(subject.kind, subject.part) for subject in into.found}
     for subject in into.found:

@@ -46,9 +46,8 @@ def _what_was(episode: Episode, settings: Settings) -> list[str]:
     batch, reading = worst
     most = " at its worst" if len(episode.seen) > 1 and kind != "flip" else ""
     loser = f", with {reading.loser} worst off" if reading.loser else ""
-    said = (
-        f"{reading.label}{about(episode.subject)}, was {measured(reading)}{most} ({batch}){loser}"
-    )
+    when = f"the days up to {batch}" if kind == "window" else batch
+    said = f"{reading.label}{about(episode.subject)}, was {measured(reading)}{most} ({when}){loser}"
     lines = [f"{said}{_wanted(episode, reading, settings)}."]
     latest = episode.readings.get(episode.last_seen)
     if latest is not None and episode.last_seen != batch:

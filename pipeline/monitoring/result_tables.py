@@ -22,6 +22,7 @@ from pipeline.monitoring.past_texts import past_text
 from pipeline.monitoring.previous import Stored
 from pipeline.monitoring.readings import NO_READING
 from pipeline.monitoring.subjects import Series, Subject
+from pipeline.monitoring.window_texts import window_text
 from pipeline.settings.audit import Settings
 from pipeline.trends import change_points
 from schemas.columns import Row, Table
@@ -102,7 +103,11 @@ class AlertRows:
                 {
                     "alert": episode.alert,
                     "batch": findings.batch,
-                    "text": text_of(episode, said, self.settings),
+                    "text": (
+                        window_text(episode, findings, self.settings)
+                        if episode.subject.kind == "window"
+                        else text_of(episode, said, self.settings)
+                    ),
                     "query": query_of(episode, said),
                     **(reading.columns if reading else NO_READING),
                 }
@@ -118,7 +123,8 @@ class AlertRows:
         subjects = {each.subject for each in episodes}
         # A text about a breach also says how much of its attribute and slice moved with it.
         subjects |= {Subject(kind, each.part) for each in subjects for kind in ("shift", "flip")}
-        scored = (each for each in subjects if each.kind not in ("gate", "missing", "release"))
+        others = ("gate", "missing", "release", "window")
+        scored = (each for each in subjects if each.kind not in others)
         series = {each.series for each in scored if each.series}
         series.update(*(findings.scores.get(each, ()) for each in subjects))
         return Said(

@@ -47,15 +47,16 @@ class ReadTurns(Turns):
 
     def reading(self, night: Findings, subject: Subject, label: str | None) -> Reading | None:
         """Of a breach what it is judged by; nothing of gates, groups and nights."""
-        series = subject.series
+        series, row = subject.series, night.windows.get(subject)
         if subject.kind in ("flip", "shift"):
             series = self._followed(night, subject, label)
-        elif subject.kind != "breach":
+        elif subject.kind not in ("breach", "window"):
             return None
-        row = self._scores_of(night.batch).get(series) if series else None
+        if series is not None and row is None:
+            row = self._scores_of(night.batch).get(series)
         if row is None or series is None:
             return None
-        if subject.kind != "breach":
+        if subject.kind in ("flip", "shift"):
             return Reading.of(series.label, row, self._moved(night, series))
         row, wanted = as_judged(row), self._limit(series.label)
         far = None if wanted is None else abs((row["value"] or 0.0) - wanted) / (abs(wanted) or 1.0)
@@ -95,7 +96,7 @@ class ReadTurns(Turns):
 
             if is_reversal(before, now, follows=episode.follows, apart=apart):
                 return True
-        if subject.kind == "flip":
+        if subject.kind in ("flip", "window"):
             return False
         threshold = self._thresholds.get(now.label)
         side = unfair_side(now.label, threshold if subject.kind == "breach" else None)

@@ -30,6 +30,7 @@ from schemas.monitoring import (
     RELEASE_CHANGES,
     TRENDS,
 )
+from schemas.scores import WINDOW_SCORES
 
 _SCORES, _GROUPS = HISTORY
 UNTOLD = (*SUPERSEDED, *COUNTS_OF_HISTORY)
@@ -322,6 +323,16 @@ def _series(source: str, names: list[str]) -> str:
     return f"SELECT t.* FROM {source} AS t WHERE {_never_hidden()}"
 
 
+def _windows(source: str, names: list[str]) -> str:
+    """Windows of slices and attributes of which nothing is left out of any of their days."""
+    within = "h.batch BETWEEN t.first_day AND t.batch"
+    torn = f"EXISTS (FROM torn_attributes AS h WHERE h.attribute = t.attribute AND {within})"
+    return (
+        f"SELECT t.* REPLACE (CASE WHEN NOT {torn} THEN t.lists_undefined END AS lists_undefined) "
+        f"FROM {source} AS t WHERE {_never_hidden(within)}"
+    )
+
+
 def _gates(source: str, names: list[str]) -> str:
     return (
         f"SELECT t.* FROM {source} AS t WHERE NOT EXISTS (FROM hidden_parts AS h "
@@ -370,6 +381,7 @@ _QUERIES = {
     CHANGE_POINTS.name: _series,
     GATES.name: _gates,
     RELEASE_CHANGES.name: _gates,
+    WINDOW_SCORES.name: _windows,
     ALERTS.name: _alerts,
     ALERT_BATCHES.name: _sightings,
 }

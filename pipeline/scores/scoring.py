@@ -12,16 +12,13 @@ from functools import cache
 from math import ceil, inf, isfinite
 
 import duckdb
-import pandas as pd
-import pandera.errors
-import pyarrow
 
 from metrics import WHOLE, Counts, Evaluation, Measure, Reason, Score, evaluate
 from metrics.counts import COMPARED
 from pipeline.counts.stored_counts import Slice, StoredCounts
-from pipeline.errors import AuditError
 from pipeline.scores.evidence.differences import NOTHING
 from pipeline.scores.evidence.doubt import Doubt, Evidence, Sure, nothing_about
+from pipeline.scores.rows import validated
 from pipeline.scores.verdicts import JUDGED, Basis, few_of, holds, too_little, verdict_on
 from pipeline.settings.audit import Settings, hash_of
 from pipeline.store.batch_files import DATABASE
@@ -298,17 +295,8 @@ def write_scores(
     """Validate rows and put them in the place of those of the same measures."""
     labels = [measure.label for measure in measures]
     for table, rows in ((FAIRNESS_HISTORY, scores), (GROUP_HISTORY, groups)):
-        arrow = pyarrow.Table.from_pylist(list(rows), schema=table.arrow)
         schema = SCORE_SCHEMA if table is FAIRNESS_HISTORY else table.schema
-        try:
-            schema.validate(arrow.to_pandas(types_mapper=pd.ArrowDtype), lazy=True)
-        except pandera.errors.SchemaErrors as errors:
-            broken = sorted({str(each) for each in errors.failure_cases["check"]})
-            raise AuditError(
-                f"{table.name}: computed values break their schema ({', '.join(broken)}); "
-                "nothing was stored. This is a fault of the program: please report it."
-            ) from None
-        connection.register("computed_rows", arrow)
+        connection.register("computed_rows", validated(table, schema, rows))
         target = f"{quoted(database)}.{table.name}"
         connection.execute(f"DELETE FROM {target} WHERE list_contains(?, metric)", [labels])
         connection.execute(f"INSERT INTO {target} BY NAME FROM computed_rows")

@@ -54,6 +54,8 @@ def _attribute(value: Any) -> Any:
 
 
 Attribute = Annotated[tuple[str, ...], BeforeValidator(_attribute)]
+WindowDays = Annotated[int, Field(strict=True, ge=2, le=366)]
+"""Days of a window: one is the batch, and a year is what anybody looks back."""
 Names = Annotated[tuple[str, ...], BeforeValidator(as_list)]
 
 
@@ -92,6 +94,8 @@ class Settings(Part):
     evidence: Evidence = Evidence()
     gate: Gate = Gate()
     trends: Trends = Trends()
+    # Each costs as much as to score a batch, and that of 28 days their counts to be added up.
+    windows: Annotated[tuple[WindowDays, ...], BeforeValidator(as_list)] = ()
     notify: Notify = Notify()
     privacy: Privacy = Privacy()
     memory_limit: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)$")

@@ -303,8 +303,10 @@ def write_file(block: Block) -> None:
     path = Path(block.file.removeprefix("+"))
     path.parent.mkdir(parents=True, exist_ok=True)
     if block.file.startswith("+"):
-        said = yaml.safe_load(path.read_text("utf-8")) | yaml.safe_load(block.text)
-        said.pop("thresholds")
+        changed = yaml.safe_load(block.text)
+        said = yaml.safe_load(path.read_text("utf-8")) | changed
+        if "metrics" in changed:
+            said.pop("thresholds")
         path.write_text(yaml.safe_dump(said), "utf-8")
     else:
         path.write_text(block.text, "utf-8")
@@ -500,6 +502,14 @@ def _sure(rows: Rows) -> None:
     assert all(row["lower"] <= row["value"] <= row["upper"] for row in rows)
 
 
+def _windows(rows: Rows) -> None:
+    assert {row["days"] for row in rows} == {7, 28}
+    assert rows[0]["batch"] == DONE[-1]
+    for row in rows:
+        assert row["judged_lower"] <= row["judged_value"] <= row["judged_upper"]
+        assert 1 <= row["days_used"] <= row["days"]
+
+
 def _untold(rows: Rows) -> None:
     assert all(row["cause"] for row in rows)
 
@@ -522,6 +532,7 @@ ANSWERS: dict[str, Callable[[Rows], None]] = {
     "the last verdicts, worst batch first": _breaches,
     "trend of one score, with its gaps": _trend,
     "latest breaches": _whole_first,
+    "a score over the last days": _windows,
     "how often each group is worst off, per slice": _worst_counts,
     "days that are missing, or have no scores": _missing,
     "the worst lists of the newest batch, from the top": _worst_lists,

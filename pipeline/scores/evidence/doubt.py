@@ -19,6 +19,7 @@ from metrics.replicates import Replicated, group_values
 from metrics.weights import FloatArray, ratio_of
 from pipeline.scores.evidence.differences import Apart, from_worst, worst_of
 from pipeline.settings.audit import Settings
+from schemas.columns import Row
 
 if TYPE_CHECKING:
     from pipeline.scores.evidence.noise_floor import Floor, Noise
@@ -99,6 +100,10 @@ class Evidence:
 
             self._noise = Noise(connection, database, settings)
         self._made: dict[tuple[object, ...], Resampled] = {}
+
+    def occupied(self) -> list[Row]:
+        """How many buckets of queries hold each slice and group; nothing without resamples."""
+        return [] if self._resampling is None else self._resampling.occupied()
 
     def of(
         self,

@@ -95,6 +95,15 @@ class Resampling:
         if self._chance:
             self._sum("length_sums", "bucket_lengths", "length", self._chance)
 
+    def occupied(self) -> list[Row]:
+        """How many ``buckets`` hold each slice, and in it each group; no fewer queries do."""
+        place, group = "slice, slice_value", "attribute, group_value"
+        found = self._connection.sql(
+            f"SELECT {place}, {group}, count(*) AS buckets FROM rank_sums GROUP BY ALL UNION ALL "
+            f"SELECT {place}, NULL, NULL, count(DISTINCT bucket) FROM rank_sums GROUP BY ALL"
+        ).to_arrow_table()
+        return list(found.to_pylist())
+
     def _chances(self) -> dict[Total, FloatArray | None]:
         """For each weighted sum of rows, the mean weight in a list of each length, shape (depth,).
 

@@ -63,6 +63,10 @@ EDITS = {
     "a table": "CREATE TABLE extra AS SELECT 7 AS phone",
     "a column": "ALTER TABLE fairness_history ADD COLUMN note VARCHAR DEFAULT 'edited'",
     "a trend": "UPDATE trends SET value = value / 2",
+    "a window": "INSERT INTO window_scores BY NAME SELECT * EXCLUDE (run_id, input_hash, "
+    "computed_at, seed, revision, verdict, verdict_reason), 7 AS days, batch AS first_day, "
+    "1 AS days_used, 6 AS days_missing, 0 AS days_gated, 0 AS days_other, 'x' AS days_hash "
+    "FROM fairness_history",
     "a gate more": "INSERT INTO gates SELECT batch, 'volume', NULL, 1, 1, 1, 2, true, 'well', 3 "
     "FROM batches",
 }
@@ -257,7 +261,7 @@ def test_a_store_of_an_older_version_is_vouched_for_once(
     publish(settings)
     assert len(Ledger(store.ledger).read().lines) == lines
     quietly(store.history, EDITS["a trend"])
-    with pytest.raises(StoreDamaged, match="gates, trends or alerts"):
+    with pytest.raises(StoreDamaged, match="gates, trends, windows or alerts"):
         publish(settings)
 
 
