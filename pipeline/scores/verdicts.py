@@ -38,7 +38,7 @@ class Cause(Coded):
     INTERVAL = "interval", "beyond the threshold, but the interval is not: it may be within"
     SUPPRESSED = "suppressed", "numbers about too few are not told (privacy.min_cell)"
     NOISE = "noise", "beyond the threshold, but chance alone often gives such a score"
-    FEW_DAYS = "few_days", "fewer than half of the days of a window have scores"
+    FEW_DAYS = "too_few_days", "fewer than half of the days of a window have scores"
 
 
 @dataclass(frozen=True)
