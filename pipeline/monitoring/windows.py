@@ -7,6 +7,7 @@ Not here: how counts are added up (``pipeline.counts.summed``), and what is foun
 (``findings``).
 """
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,6 +33,9 @@ from schemas.scores import WINDOW_SCHEMA, WINDOW_SCORES
 ENOUGH = 0.5
 """Share of a window's days that must be used for a verdict: a month of three days is no month."""
 _SUM = "window_sum"
+_TOLD_EVERY = 20
+"""Batches after which it is said how far the work is: a minute, for large ones."""
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -124,15 +128,20 @@ def look_at_windows(
     if not stored and not settings.windows:
         return Windows()
     manifest = _manifest(connection)
-    rows: list[Row] = []
-    changed = set()
+    due: dict[str, list[Window]] = {}
     for batch in every:
         if batch < start or (batch not in stored and batch not in asked):
             continue
         had = stored.get(batch, {})
         windows = windows_of(batch, settings.windows if batch in asked else had, manifest, gated)
-        if had == {each.days: each.digest for each in windows}:
-            continue
+        if had != {each.days: each.digest for each in windows}:
+            due[batch] = windows
+    rows: list[Row] = []
+    changed = set()
+    for at, (batch, windows) in enumerate(due.items()):
+        if at and at % _TOLD_EVERY == 0:
+            _LOG.info("windows of %d of %d batches are made", at, len(due))
+        had = stored.get(batch, {})
         is_current = manifest[batch]["config_hash"] == settings.config_hash
         made = [row for each in windows if is_current for row in _rows(connection, settings, each)]
         # Of a window without any file there are no rows, however often it is made.

@@ -140,7 +140,9 @@ def test_what_no_night_shows_a_window_does(tmp_path: Path, days: list[int]) -> N
     assert "Of 7 days, 4 are in it: 3 without scores." in first[0]["text"]
     assert "No batch of these days is a breach by itself." in first[0]["text"]
     few = [row for row in windows(settings, "2026-01-03") if row["status"] != "not_judged"]
-    assert {(row["status"], row["status_reason"]) for row in few} == {("insufficient", "too_few_days")}
+    assert {(row["status"], row["status_reason"]) for row in few} == {
+        ("insufficient", "too_few_days")
+    }
     assert not [each for each in verify(settings).unfinished if "window_scores" in each]
     run(settings, small_nights(7, pull=0.0, first=8))
     (ended,) = (row for row in alerts(settings, every=True) if row["kind"] == "window")
@@ -267,3 +269,8 @@ def test_only_days_have_windows() -> None:
     short, long = windows_of("2026-03-01", [30, 2], {"2026-03-01": row}, ())
     assert (short.first, long.first) == ("2026-02-28", "2026-01-31")
     assert (short.missing, short.other, short.used) == (1, 0, ("2026-03-01",))
+    days = dict.fromkeys(("2026-02-27", "2026-02-28", "2026-03-01"), row)
+    days["2026-02-27"] = row | {"rows_hash": "another key"}
+    (three,) = windows_of("2026-03-01", [3], days, {"2026-02-28"})
+    assert (three.missing, three.gated, three.other) == (0, 1, 1)
+    assert three.used == ("2026-03-01",)
