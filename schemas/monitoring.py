@@ -72,11 +72,17 @@ TRENDS = Table(
         Column("value", "DOUBLE", "the score"),
         Column("center", "DOUBLE", "what was expected; null without a baseline", nullable=True),
         Column("spread", "DOUBLE", "standard error of what was expected", nullable=True),
-        Column("baseline", "BIGINT", "batches that the expectation comes from"),
+        Column("baseline", "BIGINT", "batches that the expectation comes from, outliers left out"),
         Column("weekday", "BOOLEAN", "whether it is that of the day of the week"),
-        Column("residual", "DOUBLE", "distance in standard errors, positive when unfair", True),
+        Column(
+            "residual",
+            "DOUBLE",
+            "distance in standard errors, positive when unfair: of the group named here against "
+            "the others, or of a score without groups; never capped",
+            nullable=True,
+        ),
         Column("ewma", "DOUBLE", "moving average of the distances, standardised", nullable=True),
-        Column("cusum", "DOUBLE", "cumulative sum of the distances", nullable=True),
+        Column("cusum", "DOUBLE", "cumulative sum of the distances; below 0 if improved", True),
         Column("p_value", "DOUBLE", "probability of charts like these if nothing moved", True),
         Column("p_adjusted", "DOUBLE", "the same, for the number of series tested", nullable=True),
         Column("family", "VARCHAR", "whole, slices, or covered by the whole batch's shift", True),
@@ -84,6 +90,31 @@ TRENDS = Table(
         Column("chart", "VARCHAR", "chart that says most: " + ", ".join(CHART_NAMES), True),
         Column("since", "VARCHAR", "batch in which the shift began, if it is one", nullable=True),
         Column("shift", "BOOLEAN", "whether it is news: a discovery among all series tested"),
+        Column(
+            "improved", "BOOLEAN", "whether it is clearly fairer than usual: news the other way"
+        ),
+        Column(
+            "level_before", "DOUBLE", "median before it began; null without shift or gain", True
+        ),
+        Column("level_now", "DOUBLE", "median since it began; null without shift or gain", True),
+        Column(
+            "outlier", "BOOLEAN", "whether it is far out and the batch before was not: see docs"
+        ),
+        Column(
+            "group_value",
+            "VARCHAR",
+            "the group whose chart says most; of two the one that falls behind, or catches up if "
+            "improved; null where the score has no groups",
+            nullable=True,
+        ),
+        Column(
+            "against",
+            "DOUBLE",
+            "its value over the mean of the other groups', or less it; null where they have none",
+            nullable=True,
+        ),
+        Column("against_center", "DOUBLE", "what was expected of that", nullable=True),
+        Column("is_ratio", "BOOLEAN", "whether it is over that mean, or less it", nullable=True),
     ),
     key=("batch", *SERIES_KEY),
 )

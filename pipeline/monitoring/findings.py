@@ -93,8 +93,8 @@ def shift_findings(into: Findings, matrix: Matrix, night: Night, settings: Trend
     once none of its scores is a discovery, and together they say nothing even by themselves.
     Together is Bonferroni's: the smallest p-value times the number of scores is above the level.
     """
-    p, level = night.trends.p_value, settings.level
-    residual, known = night.trends.residual, ~np.isnan(p)
+    p, level = night.worse.p_value, settings.level
+    residual, known = night.worse.deviate, ~np.isnan(p)
     news = night.news.found | (night.news.covered & (p <= level))
     for part, columns in matrix.parts.items():
         here = columns[known[columns]]
@@ -108,7 +108,7 @@ def shift_findings(into: Findings, matrix: Matrix, night: Night, settings: Trend
             into.found.add(subject)
             into.scores[subject] = tuple(matrix.series[column] for column in order)
             into.covered.update({subject} if night.news.covered[rising].all() else ())
-            since = night.first + int(night.trends.since[rising].max())
+            since = night.first + int(night.worse.since[rising].max())
             if since < night.row and ndtr(-residual[rising].max()) * len(here) > level:
                 into.began[subject] = matrix.batches[since]
         elif not news[here].any() and p[here].min() * len(here) > level:

@@ -63,7 +63,7 @@ class ReadTurns(Turns):
 
     def _moved(self, night: Findings, series: Series) -> float | None:
         trends = self._nights.get(night.batch)
-        moved = nan if trends is None else float(trends.trends.residual[self._column[series]])
+        moved = nan if trends is None else float(trends.worse.distance[self._column[series]])
         return None if isnan(moved) else abs(moved)
 
     def _limit(self, label: str) -> float | None:
@@ -110,5 +110,5 @@ class ReadTurns(Turns):
         trends = self._nights.get(night.batch)
         if series is None or trends is None or series not in night.scores[subject]:
             return None
-        center = float(trends.trends.center[self._column[series]])
+        center = float(trends.expected.center[self._column[series]])
         return None if isnan(center) else center
