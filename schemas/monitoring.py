@@ -28,7 +28,8 @@ _ABOUT = (
         "metric",
         "VARCHAR",
         "metric that breaches, group that is missing, gate that failed, or first batch of a "
-        "release; null for a shift or a flip, which is of the attribute and slice as a whole",
+        "release; null for a shift, a flip or an improvement, which is of the attribute and slice "
+        "as a whole",
         nullable=True,
     ),
     SERIES[4],
@@ -118,10 +119,10 @@ TRENDS = Table(
     ),
     key=("batch", *SERIES_KEY),
 )
-KINDS = ("gate", "night", "missing", "release", "breach", "flip", "shift")
+KINDS = ("gate", "night", "missing", "release", "breach", "flip", "shift", "improvement")
 """What an alert can be about, what decides about most first: a gate, a batch without scores, a
 group without any row, a release that changed something, a threshold passed, another group losing, a
-score moved."""
+score moved, a score clearly fairer than usual."""
 ALERT_ORDER = (
     "opened DESC, slice <> 'all', list_position(["
     + ", ".join(f"'{kind}'" for kind in KINDS)

@@ -18,6 +18,7 @@ from pipeline.monitoring.findings import (
     cover,
     flip_findings,
     gate_findings,
+    improvement_findings,
     shift_findings,
 )
 from pipeline.monitoring.followed_scores import Exclusions, Night, eligible, nights
@@ -131,6 +132,7 @@ def computed(
         for night in followed:
             into = findings[matrix.batches[night.row]]
             shift_findings(into, matrix, night, settings.trends)
+            improvement_findings(into, matrix, night, settings.trends)
             groups = partial(groups_of, into.batch)
             flip_findings(into, matrix, night, able, groups, settings.trends)
         serves = serving(presence, gated, excluded)

@@ -15,8 +15,8 @@ from pipeline.trends.charts import CHARTS, charts, p_values
 from pipeline.trends.residuals import OUTLIER, Flags, Floats, Integers, Residuals, standardised
 
 EQUAL = 2.0
-"""Standard errors from equality up to which either side is further from it.  Beyond that, one side
-widens the gap, and the other closes it."""
+"""Standard errors from equality up to which groups are nearly equal: a shift to either side takes
+them further from it, so that both are tested.  Beyond that, one side closes the gap."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Followed:
     ``center`` and ``spread`` are what was expected of the value and the standard error of that
     prediction; ``baseline`` counts the batches behind it, and ``weekday`` says whether they were
     compared by day of the week.  They are NaN where the baseline is too small.  ``worse`` is the
-    unfair side, and ``better`` the other one; where both sides are further from equality, ``worse``
-    is the one that says more, and ``better`` has no p-value.  ``outlier`` is whether the value is
-    an outlier, and the batch before it was none to the same side.
+    unfair side, and ``better`` the other one; where both sides take the value further from
+    equality, ``worse`` is the one that says more, and ``better`` has no p-value.  ``outlier`` is
+    whether the value is an outlier, and the batch before it was none to the same side.
     """
 
     center: Floats
@@ -85,8 +85,8 @@ def follow(
     whatever is further from it is unfair.  ``since`` counts rows of ``values``.
 
     A batch that is not eligible is tested, but enters no later baseline or chart.  The p-value is
-    three times the smallest of those of the charts (Bonferroni), and twice as much where both sides
-    are unfair, at most 1.
+    three times the smallest of those of the charts (Bonferroni), and twice as much near equality,
+    at most 1.
     """
     start = max(0, len(values) - reach(settings) - 1)
     days = None if weekdays is None else weekdays[start:]
@@ -161,16 +161,17 @@ def _followed(
         replace(side, since=np.where(side.since < 0, -1, side.since + start)) for side in (up, down)
     )
     center, spread = found.center[newest], found.spread[newest]
-    rises, falls = (
-        (unfair == sign)
-        | ((unfair == 0) & _widens(sign, values[len(values) - tested :], center, spread))
-        for sign in (1, -1)
-    )
-    both = rises & falls
     with np.errstate(invalid="ignore"):
+        rises, falls = (
+            (unfair == sign) | ((unfair == 0) & _widens(sign, values[-len(center) :], center))
+            for sign in (1, -1)
+        )
+        both = rises & falls
         is_up = np.where(both, up.p_value <= down.p_value, rises)
+        # Near equality, which side is further from it is a matter of the night.
+        tests = np.where(both | ((unfair == 0) & (np.abs(center) <= EQUAL * spread)), 2.0, 1.0)
     worse, better = _chosen(is_up, up, down), _chosen(~is_up, up, down)
-    p_worse = np.minimum(1.0, np.where(both, 2.0, 1.0) * worse.p_value)
+    p_worse, p_better = (np.minimum(1.0, tests * each.p_value) for each in (worse, better))
     return Followed(
         center=center,
         spread=spread,
@@ -178,20 +179,17 @@ def _followed(
         weekday=found.weekday[newest],
         outlier=_outliers(found.residual, tested),
         worse=replace(worse, p_value=p_worse),
-        better=replace(better, p_value=np.where(both, np.nan, better.p_value)),
+        better=replace(better, p_value=np.where(both, np.nan, p_better)),
     )
 
 
-def _widens(sign: int, values: Floats, center: Floats, spread: Floats) -> Flags:
-    """Whether moving to one side takes a value further from equality, which is at 0.
+def _widens(sign: int, values: Floats, center: Floats) -> Flags:
+    """Whether values that moved to one side are further from equality, which is at 0.
 
-    It does from that side of equality and from near it; and from the other side, once the value is
-    further beyond equality than it usually is on this side of it.
+    They are if they were on that side of it; and if they were on the other one, once they are
+    further beyond equality than they usually are on this side of it.
     """
-    with np.errstate(invalid="ignore"):
-        near = sign * center >= -EQUAL * spread
-        beyond = sign * values > np.abs(center)
-    return np.asarray(near | beyond)
+    return np.asarray((sign * center >= 0.0) | (sign * values > np.abs(center)))
 
 
 def _side(sign: int, found: Residuals, eligible: Flags, repeats: Floats, settings: Trends) -> Side:
@@ -211,8 +209,10 @@ def _side(sign: int, found: Residuals, eligible: Flags, repeats: Floats, setting
     known = ~np.isnan(deviate[newest])
     most = np.argmin(np.where(known, p, 0.0), axis=0)
     row = np.arange(len(deviate) - tested, len(deviate))[:, None]
-    # A batch that is far out by itself says nothing of those before it.
-    since = np.where(most == CHARTS.index("shewhart"), row, state.since)
+    # A batch that is far out by itself says nothing of those before it; unless the last one was.
+    before = np.pad(deviate, ((1, 0), (0, 0)), constant_values=np.nan)[-tested - 1 : -1]
+    alone = (most == CHARTS.index("shewhart")) & ~(before > OUTLIER)
+    since = np.where(alone, row, state.since)
     return Side(
         sign=np.full(known.shape, sign),
         distance=sign * found.distance[newest],
