@@ -26,8 +26,8 @@ class Comparisons:
     """Series of groups against the others; shapes (batches, series) and (series,).
 
     ``group`` is the place of each group among those compared, and ``mirror`` that of the only other
-    one, where there are two, -1 elsewhere: the series of that one would be its mirror image, and is
-    left out.  ``speaks`` is in which batches the series is the one that counts: with the groups
+    one that it is compared with, -1 where there are several: the series of that one would be its
+    mirror image, and is left out.  ``speaks`` is in which batches the series is the one that counts: with the groups
     that the others are compared with, it changes.
     """
 
@@ -51,12 +51,12 @@ def comparisons(values: Floats, *, is_ratio: bool, window: int, tested: int) -> 
         each = _against(values, others, is_ratio=is_ratio)
         places = np.flatnonzero(others)
         for at in range(values.shape[1]):
-            two = len(places) == 2 and at in places
-            if two and at == places[1]:
+            against = places[places != at]
+            if len(places) == 2 and at == places[1]:
                 continue
             made.append(each[:, at])
             group.append(at)
-            mirror.append(places[1] if two else -1)
+            mirror.append(against[0] if len(against) == 1 else -1)
             speaks.append((always == others).all(axis=1))
     return Comparisons(
         np.column_stack(made), np.array(group), np.array(mirror), np.column_stack(speaks)

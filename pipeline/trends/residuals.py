@@ -99,7 +99,7 @@ def standardised(
     Takes values (NaN where there is none) and whether each may serve as baseline, of shape
     (batches, series), oldest first; and the weekday of each batch, 0 to 6, or -1 where its key is
     no date, of shape (batches,), or None.  The last ``tested`` batches are tested, by default all
-    of them, and make up the rows of the result.  A baseline of fewer than ``least`` gives NaN.
+    of them, and make up the rows of the result.  Fewer than ``least`` that may serve give NaN.
 
     An infinite value is at ``FURTHEST``, and in no baseline.  Nor are outliers: values more than
     ``OUTLIER`` robust standard deviations from the mean of their baseline, the median of these
@@ -210,11 +210,12 @@ class _Baselines:
     def expectation(self, least: int, weeks: int) -> Expectation:
         """What the tested batches were expected to be."""
         serving = self._held(least)
+        held = serving.sum(axis=0)
         means, weekday, _ = self._means(serving, weeks)
         deviations = np.abs(self._deviations(means))
         outlier = serving & (deviations > OUTLIER * _robust(deviations, serving))
         # What is usual may not be left out, whatever its distance.
-        outlier &= outlier.sum(axis=0) <= np.maximum(1.0, RARE * serving.sum(axis=0))
+        outlier &= outlier.sum(axis=0) <= np.maximum(1.0, RARE * held)
         if outlier.any():
             serving = serving & ~outlier
             means, weekday, counts = self._means(serving, weeks)
@@ -225,7 +226,7 @@ class _Baselines:
         baseline = counts.sum(axis=0)
         freedom = baseline - np.where(weekday, (counts > 0).sum(axis=0), 1)
         center = means[self._tested_day, self._row]
-        has_baseline = (baseline >= least) & (freedom >= 1)
+        has_baseline = (held >= least) & (freedom >= 1)
         deviation = np.sqrt(squares / np.maximum(freedom, 1))
         deviation = np.maximum(deviation, np.maximum(FLOOR, FLOOR_SHARE * np.abs(center)))
         behind = np.where(weekday, counts[self._tested_day, self._row], baseline)

@@ -37,13 +37,14 @@ def residual(
     rows = serving(at - window, at)
     if hold and len(early := serving(at - window - hold, at - hold)) >= max(least, 0.75 * window):
         rows = early
+    held = len(rows)
     if rows:
         off = [abs(values[row] - fmean(alike(rows, days[row]))) for row in rows]
         limit = 4.5 * median(off) / float(stats.norm.ppf(0.75))
         near = [row for row, far in zip(rows, off, strict=True) if far <= limit]
         if len(rows) - len(near) <= max(1, len(rows) / 10) and median(off) > 1e-12:
             rows = near
-    if len(rows) < least:
+    if held < least:
         return math.nan, math.nan, len(rows), False, math.nan
     by_day = is_by_day(rows)
     bins = [[values[row] for row in rows if not by_day or days[row] == day] for day in range(-1, 7)]

@@ -44,6 +44,14 @@ def test_two_groups_are_one_series() -> None:
     assert (found.group.tolist(), found.mirror.tolist()) == ([0], [1])
 
 
+def test_one_of_two_groups_that_comes_and_goes_is_still_the_mirror_of_the_other() -> None:
+    values = groups(12, 2)
+    values[::5, 0] = np.nan
+    found = of(values)
+    there = np.isfinite(found.values).any(axis=0)
+    assert (found.group[there].tolist(), found.mirror[there].tolist()) == ([0], [1])
+
+
 @examples(30, few=5)
 @given(st.integers(0, 10_000), st.booleans())
 def test_mirrored_groups_give_the_mirrored_series(seed: int, is_ratio: bool) -> None:
