@@ -57,7 +57,8 @@ def finding(batch: str, seen: Sequence[dict[str, Any]], *, gated: bool = False) 
         HISTORY_ASSET,
         ALERTS,
         batch,
-        passed=not seen and not gated,
+        # An improvement is worth telling, and nothing to be warned of.
+        passed=not gated and all(row["kind"] == "improvement" for row in seen),
         description=f"Alerts seen: {said}."
         if seen
         else "A data gate is closed."

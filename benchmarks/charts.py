@@ -13,12 +13,14 @@ import numpy as np
 from measured import fill, table
 from missing_groups import missing_group_rates
 from run_lengths import cusum_arl, ewma_arl
+from shifts import false_shifts, shift_delays
 
 from pipeline.settings.sections import Trends
 from pipeline.trends import (
     adjusted,
     change_points,
     follow_all,
+    reach,
     standardised,
 )
 
@@ -137,13 +139,13 @@ def nightly(values: np.ndarray, settings: Trends) -> np.ndarray:
     """p-values of the last 60 nights, shape (nights, series)."""
     eligible, unfair = np.ones(values.shape, dtype=bool), np.ones(values.shape[1], dtype=np.int64)
     weekdays = np.arange(len(values)) % 7
-    return follow_all(values, eligible, weekdays, unfair, settings).p_value[-NIGHTS:]
+    return follow_all(values, eligible, weekdays, unfair, settings).worse.p_value[-NIGHTS:]
 
 
 def quiet(
     series: int, correlation: float, rng: np.random.Generator, settings: Trends
 ) -> np.ndarray:
-    shape = (settings.window + NIGHTS, series)
+    shape = (reach(settings) + NIGHTS, series)
     common = rng.normal(size=(shape[0], 1))
     return np.sqrt(correlation) * common + np.sqrt(1 - correlation) * rng.normal(size=shape)
 
@@ -266,6 +268,8 @@ def tables(quick: bool, seeds: int, series: int, seed: int) -> Iterator[tuple[st
     yield "known run lengths", known_run_lengths(runs, seed)
     size, nights = (20, 200) if quick else (500, 4000)
     yield "self-started run lengths", self_started_run_lengths(size, nights, seed)
+    yield "new false shifts", false_shifts(seeds, seed)
+    yield "delays", shift_delays(max(1, seeds // 8), seed)
     yield "false alarms", false_alarms(series, seeds, seed)
     yield "detections", detections(series, max(1, seeds // 4), 2 if quick else 10, seed)
     yield "windows", windows(series, max(1, seeds // 8), 2 if quick else 10, seed)

@@ -29,7 +29,8 @@ _ABOUT = (
         "metric",
         "VARCHAR",
         "metric that breaches, group that is missing, gate that failed, or first batch of a "
-        "release; null for a shift or a flip, which is of the attribute and slice as a whole",
+        "release; null for a shift, a flip or an improvement, which is of the attribute and slice "
+        "as a whole",
         nullable=True,
     ),
     SERIES[4],
@@ -73,11 +74,17 @@ TRENDS = Table(
         Column("value", "DOUBLE", "the score"),
         Column("center", "DOUBLE", "what was expected; null without a baseline", nullable=True),
         Column("spread", "DOUBLE", "standard error of what was expected", nullable=True),
-        Column("baseline", "BIGINT", "batches that the expectation comes from"),
+        Column("baseline", "BIGINT", "batches that the expectation comes from, outliers left out"),
         Column("weekday", "BOOLEAN", "whether it is that of the day of the week"),
-        Column("residual", "DOUBLE", "distance in standard errors, positive when unfair", True),
+        Column(
+            "residual",
+            "DOUBLE",
+            "distance in standard errors, positive when unfair: of the group named here against "
+            "the others, or of a score without groups; never capped",
+            nullable=True,
+        ),
         Column("ewma", "DOUBLE", "moving average of the distances, standardised", nullable=True),
-        Column("cusum", "DOUBLE", "cumulative sum of the distances", nullable=True),
+        Column("cusum", "DOUBLE", "cumulative sum of the distances; below 0 if improved", True),
         Column("p_value", "DOUBLE", "probability of charts like these if nothing moved", True),
         Column("p_adjusted", "DOUBLE", "the same, for the number of series tested", nullable=True),
         Column("family", "VARCHAR", "whole, slices, or covered by the whole batch's shift", True),
@@ -85,13 +92,38 @@ TRENDS = Table(
         Column("chart", "VARCHAR", "chart that says most: " + ", ".join(CHART_NAMES), True),
         Column("since", "VARCHAR", "batch in which the shift began, if it is one", nullable=True),
         Column("shift", "BOOLEAN", "whether it is news: a discovery among all series tested"),
+        Column(
+            "improved", "BOOLEAN", "whether it is clearly fairer than usual: news the other way"
+        ),
+        Column(
+            "level_before", "DOUBLE", "median before it began; null without shift or gain", True
+        ),
+        Column("level_now", "DOUBLE", "median since it began; null without shift or gain", True),
+        Column(
+            "outlier", "BOOLEAN", "whether it is far out and the batch before was not: see docs"
+        ),
+        Column(
+            "group_value",
+            "VARCHAR",
+            "the group whose chart says most; of two the one that falls behind, or catches up if "
+            "improved; null where the score has no groups",
+            nullable=True,
+        ),
+        Column(
+            "against",
+            "DOUBLE",
+            "its value over the mean of the other groups', or less it; null where they have none",
+            nullable=True,
+        ),
+        Column("against_center", "DOUBLE", "what was expected of that", nullable=True),
+        Column("is_ratio", "BOOLEAN", "whether it is over that mean, or less it", nullable=True),
     ),
     key=("batch", *SERIES_KEY),
 )
-KINDS = ("gate", "night", "missing", "release", "breach", "window", "flip", "shift")
+KINDS = ("gate", "night", "missing", "release", "breach", "window", "flip", "shift", "improvement")
 """What an alert can be about, what decides about most first: a gate, a batch without scores, a
 group without any row, a release that changed something, a threshold passed, one passed by several
-days together, another group losing, a score moved."""
+days together, another group losing, a score moved, a score clearly fairer than usual."""
 ALERT_ORDER = (
     "opened DESC, slice <> 'all', list_position(["
     + ", ".join(f"'{kind}'" for kind in KINDS)

@@ -160,7 +160,10 @@ _COVERAGE = View(
 )
 _STATES = ("done", *BATCH_STATUSES[1:], "missing", "absent")
 _TRENDS = ("center", "spread", "baseline", "residual", "ewma", "cusum")
-_NEWS = ("p_adjusted", "shift", "since")
+_NEWS = (
+    *("p_adjusted", "shift", "since", "improved", "level_before", "level_now", "outlier"),
+    *("group_value", "against", "against_center", "is_ratio"),
+)
 _VALUES = ("value", "reason", "lower", "upper", "expected", "noise_limit", "p_noise")
 _CHANCE = ("against_chance", "against_chance_lower", "against_chance_upper")
 _LIMITS = ("threshold_min", "threshold_max", "status", "status_reason", "verdict")

@@ -20,6 +20,7 @@ from pipeline.monitoring.findings import Findings
 from pipeline.monitoring.missing_groups import FEWEST_QUERIES
 from pipeline.monitoring.readings import Reading, unfair_side, worst_of
 from pipeline.monitoring.release_changes import changed_of
+from pipeline.monitoring.shift_texts import number, shift_lines
 from pipeline.monitoring.subjects import Part, Series, Subject, is_piece
 from pipeline.privacy.suppression import SLICES
 from pipeline.scores.verdicts import Basis, beyond, too_little
@@ -34,6 +35,10 @@ _SLICES_NAMED = 3  # with their values: the first ones explain most, and more is
 _SHARING_NAMED = 8  # by name only
 _SCORES_NAMED = 5  # a line each: an alert fits on a screen
 _BATCHES_SHOWN = 30  # a month of nights
+_OF_TRENDS = (
+    "v_trends",
+    "batch, label, value, center, group_value, against, against_center, residual, p_adjusted",
+)
 _IF_FEW_JOIN = (
     "Rows that join nothing have no group. Write ids alike in the log and in the item table, or "
     "deliver the item table that belongs to the log, and run the batch again.",
@@ -87,9 +92,10 @@ def text_of(episode: Episode, said: Said, settings: Settings) -> str:
         lines += _release_lines(subject.part, said)
     else:
         lines += _others(subject, said)
-    lines += _shift_lines(trend) if subject.kind == "shift" and trend else []
+    lines += shift_lines(trend) if subject.kind in ("shift", "improvement") and trend else []
     lines += [*course(episode, said.findings.batch, settings), since, *_losers(series, row, said)]
-    lines += _most_lines(subject.kind, series, row, said, settings) if _is_whole(series) else []
+    if _is_whole(series) and subject.kind != "improvement":
+        lines += _most_lines(subject.kind, series, row, said, settings)
     return "\n".join([*lines, *sharing(subject, said.findings)])
 
 
@@ -97,7 +103,7 @@ def worst_reading(
     episode: Episode, settings: Settings, last: str | None = None
 ) -> tuple[str, Reading] | None:
     """The batch and the reading in which an episode's score was worst, up to batch ``last``."""
-    if episode.label is None or episode.subject.kind == "flip":
+    if episode.label is None or episode.subject.kind in ("flip", "improvement"):
         return None
     is_breach = episode.subject.kind in ("breach", "window")
     threshold = settings.thresholds.get(episode.label) if is_breach else None
@@ -196,7 +202,8 @@ def query_of(episode: Episode, said: Said) -> str:
             "days_used",
         ),
         "flip": ("v_history", "batch, label, value, lower, upper, worst_group, best_group"),
-        "shift": ("v_trends", "batch, label, value, center, spread, ewma, cusum, p_adjusted"),
+        "shift": _OF_TRENDS,
+        "improvement": _OF_TRENDS,
     }[kind]
     order = "batch DESC" if series else "batch DESC, label"
     order += ", days" if kind == "window" else ""
@@ -215,11 +222,6 @@ def _query_of_groups(part: Part, group: str) -> str:
 
 def _is(value: str | None) -> str:
     return "IS NULL" if value is None else f"= {literal(value)}"
-
-
-def number(value: float) -> str:
-    """A value in four significant digits."""
-    return f"{value:.4g}"
 
 
 def measured(reading: Reading) -> str:
@@ -260,7 +262,7 @@ def _head(subject: Subject, series: Series, row: Row, said: Said, settings: Sett
 
 
 def _usual(kind: str, series: Series, row: Row, said: Said) -> str:
-    if kind == "shift":
+    if kind in ("shift", "improvement"):
         return f", usually {number(said.trends[series]['center'])}"
     return f": {row['worst_group']} loses, usually {said.findings.usual[series]}"
 
@@ -290,7 +292,11 @@ def _others(subject: Subject, said: Said) -> list[str]:
     ]
     if len(scores) > _SCORES_NAMED:
         lines.append(f"And {len(scores) - _SCORES_NAMED} more.")
-    verb = "shifted" if subject.kind == "shift" else "have another loser than usually"
+    verb = {
+        "shift": "shifted",
+        "flip": "have another loser than usually",
+        "improvement": "are fairer than usually",
+    }[subject.kind]
     return [*lines, f"In all, {_of_followed(subject, said)} {verb}."]
 
 
@@ -308,16 +314,6 @@ def _of_followed(subject: Subject, said: Said) -> str:
     about = f" of {subject.part.attribute}" if subject.part.attribute else " without groups"
     shown, told = len(said.findings.scores[subject]), said.findings.tested[subject]
     return f"{shown} of {told} followed scores{about}"
-
-
-def _shift_lines(trend: Row) -> list[str]:
-    p = trend["p_value"] if trend["p_adjusted"] is None else trend["p_adjusted"]
-    among = f" among {trend['family_size']:,} series" if trend["family_size"] else ""
-    return [
-        f"{trend['residual']:+.1f} standard errors towards unfair, against {trend['baseline']} "
-        f"batches; p = {p:.2g}{among}.",
-        f"By the {trend['chart']} chart it began with {trend['since']}.",
-    ]
 
 
 def _losers(series: Series, row: Row, said: Said) -> list[str]:

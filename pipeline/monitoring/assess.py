@@ -247,7 +247,7 @@ def _changes(
     changes = as_table(RELEASE_CHANGES, [row for rows in found.changes.values() for row in rows])
     wanted = [
         (GATES, as_table(GATES, gate_rows(found.gates)), "batch", "batch >= ?"),
-        (TRENDS, trend_table(found), "batch", "batch >= ?"),
+        (TRENDS, trend_table(found, settings), "batch", "batch >= ?"),
         (ALERT_BATCHES, sightings, "batch", "batch >= ?"),
         (RELEASE_CHANGES, changes, "batch", "batch >= ?"),
         (ALERTS, alerts, "alert", TOUCHED),

@@ -18,6 +18,7 @@ from pipeline.monitoring.findings import (
     cover,
     flip_findings,
     gate_findings,
+    improvement_findings,
     shift_findings,
     window_findings,
 )
@@ -49,7 +50,7 @@ from pipeline.monitoring.turns import OF_READINGS, ReadTurns
 from pipeline.monitoring.windows import Windows, look_at_windows
 from pipeline.settings.audit import Settings
 from pipeline.settings.choices import followed_scores
-from pipeline.trends import Gated
+from pipeline.trends import Gated, reach
 from schemas.columns import Row
 
 
@@ -108,9 +109,10 @@ def computed(
     gates = gates_of(every, at, facts, failed, releases, settings.gate)
     reasons = {batch: reason_of(said) for batch, (said, _) in gates.items()}
     gated = failed | {batch for batch, reason in reasons.items() if reason}
-    rows = every[max(0, at - 2 * settings.trends.window) :]
+    rows = every[max(0, at - reach(settings.trends)) :]
     matrix = read_matrix(connection, settings, rows)
-    presence = read_presence(connection, rows, named_groups(stored.standing))
+    held_rows = every[max(0, at - 2 * settings.trends.window) :]
+    presence = read_presence(connection, held_rows, named_groups(stored.standing))
     presence = without_renamed(presence, settings.values)
     verdicts = read_verdicts(connection, [batch for batch in every[at:] if batch not in gated])
 
@@ -134,8 +136,7 @@ def computed(
         return read_scores(connection, batch, sorted(labels), OF_READINGS)
 
     def turn(excluded: Exclusions) -> tuple[list[Night], list[Findings], list[Episode]]:
-        able = eligible(matrix, gated, excluded)
-        first = bisect_left(rows, stored.start)
+        able, first = eligible(matrix, gated, excluded), bisect_left(rows, stored.start)
         followed = list(nights(matrix, first, able, gated, releases, settings.trends))
         findings = {batch: Findings(batch) for batch in every[at:]}
         for batch, into in findings.items():
@@ -147,10 +148,12 @@ def computed(
         for night in followed:
             into = findings[matrix.batches[night.row]]
             shift_findings(into, matrix, night, settings.trends)
+            improvement_findings(into, matrix, night, settings.trends)
             groups = partial(groups_of, into.batch)
             flip_findings(into, matrix, night, able, groups, settings.trends)
         serves = serving(presence, gated, excluded)
-        for row, batch in enumerate(rows[first:], first):
+        first = bisect_left(held_rows, stored.start)
+        for row, batch in enumerate(held_rows[first:], first):
             if batch not in gated:
                 missing_findings(findings[batch], presence, row, serves, releases, settings.trends)
         for batch, into in findings.items():

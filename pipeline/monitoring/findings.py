@@ -26,7 +26,11 @@ from schemas.columns import Row
 FLIP_SHARE = 0.8
 """Share of the baseline on which a group is worst off, to be the usual loser: with 14 batches and
 two equal groups, chance alone gives it to one of them in 1 of 77 cases."""
-_TELL = {"flip": ("breach", "missing"), "shift": ("breach", "flip", "missing")}
+_TELL = {
+    "flip": ("breach", "missing"),
+    "shift": ("breach", "flip", "missing"),
+    "improvement": ("flip", "shift", "missing"),
+}
 """Kinds that tell of an incident what a finding of another kind would tell again.  Without one of
 its groups an attribute has other scores, and perhaps another loser."""
 
@@ -122,25 +126,38 @@ def shift_findings(into: Findings, matrix: Matrix, night: Night, settings: Trend
     once none of its scores is a discovery, and together they say nothing even by themselves.
     Together is Bonferroni's: the smallest p-value times the number of scores is above the level.
     """
-    p, level = night.trends.p_value, settings.level
-    residual, known = night.trends.residual, ~np.isnan(p)
-    news = night.news.found | (night.news.covered & (p <= level))
+    _moved(into, matrix, night, "shift", settings)
+
+
+def improvement_findings(into: Findings, matrix: Matrix, night: Night, settings: Trends) -> None:
+    """Scores that are clearly fairer than usual, where none of the attribute and slice is worse."""
+    _moved(into, matrix, night, "improvement", settings)
+
+
+def _moved(into: Findings, matrix: Matrix, night: Night, kind: str, settings: Trends) -> None:
+    side, news = night.worse, night.news
+    found = news.found
+    if kind == "improvement":
+        side, news, found = night.said.better, night.gains, night.improved
+    p, level = side.p_value, settings.level
+    residual, known = side.deviate, ~np.isnan(p)
+    found = found | (news.covered & (p <= level))
     for part, columns in matrix.parts.items():
         here = columns[known[columns]]
         if not len(here):
             continue
-        subject = Subject("shift", part)
+        subject = Subject(kind, part)
         into.tested[subject] = len(here)
-        rising = here[news[here] & (residual[here] > settings.drift)]
+        rising = here[found[here] & (residual[here] > settings.drift)]
         if len(rising):
             order = sorted(rising, key=lambda column: (p[column], -residual[column], column))
             into.found.add(subject)
             into.scores[subject] = tuple(matrix.series[column] for column in order)
-            into.covered.update({subject} if night.news.covered[rising].all() else ())
-            since = night.first + int(night.trends.since[rising].max())
+            into.covered.update({subject} if news.covered[rising].all() else ())
+            since = night.first + int(side.since[rising].max())
             if since < night.row and ndtr(-residual[rising].max()) * len(here) > level:
                 into.began[subject] = matrix.batches[since]
-        elif not news[here].any() and p[here].min() * len(here) > level:
+        elif not found[here].any() and p[here].min() * len(here) > level:
             into.fine.add(subject)
 
 

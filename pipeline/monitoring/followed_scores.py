@@ -1,20 +1,36 @@
 """Trends: every followed score of every assessed batch against those before it.
 
-Not here: the statistics (``trends.follow``), and which scores are followed (``settings.choices``).
+Not here: the statistics (``trends``), which scores are followed (``settings.choices``), by which
+series (``followed_series``), and rows of tables (``trend_rows``).
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
-import pyarrow
 from numpy.typing import NDArray
 
+from pipeline.monitoring.followed_series import (
+    FollowedSeries,
+    each_followed,
+    followed_series,
+    speaking,
+)
 from pipeline.monitoring.gates import Releases
 from pipeline.monitoring.inputs import Floats, Integers, Matrix
 from pipeline.settings.sections import Trends
-from pipeline.trends import Discoveries, Followed, discover, follow, follow_all
-from schemas.monitoring import SERIES_KEY, TRENDS
+from pipeline.trends import (
+    Discoveries,
+    Expectation,
+    Followed,
+    Side,
+    Spoken,
+    discover,
+    reach,
+    spoken,
+    standardised,
+)
 
 Exclusions = Collection[tuple[str | None, str]]
 """Attributes and batches of acknowledged incidents: no baseline for any score of the attribute."""
@@ -22,16 +38,55 @@ Exclusions = Collection[tuple[str | None, str]]
 
 @dataclass(frozen=True)
 class Night:
-    """Trends of one batch; arrays of shape (series,).
+    """Trends of one batch; arrays of shape (scores,), but for those of ``series``.
 
     ``row`` is the batch's row of the matrix, ``first`` that of the first batch of its release
-    that was looked at: ``trends.since`` counts from it.
+    that was looked at: ``since`` counts from it.  ``expected`` is what was expected of the scores
+    themselves.  ``said`` is what the series say of each score, ``news`` which of them are worse,
+    and ``gains`` which are better than usually, beyond chance.
     """
 
     row: int
     first: int
-    trends: Followed
+    expected: Expectation
+    series: FollowedSeries
+    followed: Followed
+    said: Spoken
     news: Discoveries
+    gains: Discoveries
+
+    @property
+    def worse(self) -> Side:
+        """The unfair side of each score."""
+        return self.said.worse
+
+    @cached_property
+    def improved(self) -> NDArray[np.bool_]:
+        """Which scores are clearly better: none that is also worse for some group."""
+        found: NDArray[np.bool_] = self.gains.found & ~self.news.found
+        return found
+
+    @cached_property
+    def of(self) -> Integers:
+        """The series that is told of each score, -1 for none."""
+        return np.where(self.improved, self.said.of_better, self.said.of_worse)
+
+    @cached_property
+    def told(self) -> Side:
+        """The side of each score that is told: the better one where it improved."""
+        better = vars(self.said.better)
+        return Side(
+            **{
+                name: np.where(self.improved, better[name], array)
+                for name, array in vars(self.said.worse).items()
+            }
+        )
+
+    def of_series(self, array: Floats) -> Floats:
+        """An array of series, for the one that is told of each score; NaN for none."""
+        if not len(array):
+            return np.full(len(self.of), np.nan)
+        return np.where(self.of >= 0, array[self.of], np.nan)
 
 
 def eligible(matrix: Matrix, gated: Collection[str], exclusions: Exclusions) -> NDArray[np.bool_]:
@@ -60,23 +115,54 @@ def nights(
 
     A release begins anew: rows before it are not looked at.
     """
-    parent, is_whole = matrix.parent, matrix.is_whole
     for first, after in _releases(matrix, releases):
         if after <= start:
             continue
-        # Nobody looks further back than two windows.
-        first = max(first, start - 2 * settings.window)  # noqa: PLW2901
-        for row, trends in _followed(matrix, able, first, max(start, first), after, settings):
-            if matrix.batches[row] in gated:
+        first = max(first, start - reach(settings))  # noqa: PLW2901
+        tested = after - max(start, first)
+        rows = slice(first, after)
+        series = followed_series(matrix, rows, tested, settings)
+        expected = _expected(matrix, rows, able, tested, settings)
+        for row, followed in each_followed(
+            series, able[rows], matrix.weekdays[rows], tested, settings
+        ):
+            if matrix.batches[first + row] in gated:
                 continue
-            news = discover(
-                trends.p_value,
-                is_whole,
-                parent,
-                method=settings.discoveries,
-                level=settings.level,
+            said = spoken(followed, series.of, speaking(series, row, followed), len(matrix.series))
+            here = row - (after - first - tested)
+            yield Night(
+                first + row,
+                first,
+                Expectation(**{name: array[here] for name, array in expected.items()}),
+                series,
+                followed,
+                said,
+                _discovered(matrix, said.worse.p_value, settings),
+                _discovered(matrix, said.better.p_value, settings),
             )
-            yield Night(row, first, trends, news)
+
+
+def _discovered(matrix: Matrix, p: Floats, settings: Trends) -> Discoveries:
+    return discover(
+        p, matrix.is_whole, matrix.parent, method=settings.discoveries, level=settings.level
+    )
+
+
+def _expected(
+    matrix: Matrix, rows: slice, able: NDArray[np.bool_], tested: int, settings: Trends
+) -> dict[str, NDArray[np.generic]]:
+    """What was expected of the scores, whatever series they are followed by; tested rows only."""
+    found = standardised(
+        matrix.values[rows],
+        able[rows],
+        matrix.weekdays[rows],
+        window=settings.window,
+        least=settings.least,
+        weeks=settings.weekday_weeks,
+        hold=settings.hold,
+        tested=tested,
+    )
+    return {each.name: getattr(found, each.name) for each in fields(Expectation)}
 
 
 def _releases(matrix: Matrix, releases: Releases) -> Iterator[tuple[int, int]]:
@@ -84,65 +170,3 @@ def _releases(matrix: Matrix, releases: Releases) -> Iterator[tuple[int, int]]:
     begins = [releases.of(batch) for batch in matrix.batches]
     edges = [row for row in range(len(begins)) if row == 0 or begins[row] != begins[row - 1]]
     yield from zip(edges, [*edges[1:], len(begins)], strict=True)
-
-
-def _followed(
-    matrix: Matrix,
-    able: NDArray[np.bool_],
-    first: int,
-    start: int,
-    after: int,
-    settings: Trends,
-) -> Iterator[tuple[int, Followed]]:
-    weekdays = matrix.weekdays
-    if after - start == 1:
-        rows = slice(first, after)
-        yield (
-            start,
-            follow(matrix.values[rows], able[rows], weekdays[rows], matrix.unfair, settings),
-        )
-        return
-    rows = slice(first, after)
-    every = follow_all(matrix.values[rows], able[rows], weekdays[rows], matrix.unfair, settings)
-    for row in range(start, after):
-        at = row - first
-        yield row, Followed(**{name: array[at] for name, array in vars(every).items()})
-
-
-def trend_rows(matrix: Matrix, night: Night) -> pyarrow.Table:
-    """Rows of the table trends for one batch: every followed score that has a value."""
-    values = matrix.values[night.row]
-    here = np.flatnonzero(~np.isnan(values))
-    trends, news = night.trends, night.news
-    whole = matrix.is_whole[here]
-    known = ~np.isnan(trends.p_value[here])
-    family = np.where(whole, "whole", np.where(news.covered[here], "covered", "slices"))
-    began = _batch_of(matrix, night.first, trends.since[here])
-    columns = {
-        "batch": [matrix.batches[night.row]] * len(here),
-        **{name: [getattr(matrix.series[column], name) for column in here] for name in SERIES_KEY},
-        "value": values[here],
-        **{
-            name: _nullable(getattr(trends, name)[here])
-            for name in ("center", "spread", "residual", "ewma", "cusum", "p_value")
-        },
-        "baseline": trends.baseline[here],
-        "weekday": trends.weekday[here],
-        "p_adjusted": _nullable(news.p_adjusted[here]),
-        "family": pyarrow.array(family.tolist(), mask=~known),
-        "family_size": news.family_size[here],
-        "chart": pyarrow.array(trends.chart[here].tolist(), mask=~known),
-        "since": began,
-        "shift": news.found[here],
-    }
-    return pyarrow.table(
-        [pyarrow.array(columns[name]) for name in TRENDS.names], names=list(TRENDS.names)
-    ).cast(TRENDS.arrow)
-
-
-def _nullable(values: Floats) -> pyarrow.Array:
-    return pyarrow.array(values, mask=np.isnan(values))
-
-
-def _batch_of(matrix: Matrix, first: int, rows: Integers) -> list[str | None]:
-    return [None if row < 0 else matrix.batches[first + row] for row in rows]

@@ -4,7 +4,7 @@ Not here: what earlier assessments left there (``previous``).
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 
@@ -14,6 +14,7 @@ import pyarrow
 from numpy.typing import NDArray
 
 from metrics import UNKNOWN, WHOLE
+from pipeline.monitoring.compared_groups import GroupValues, read_compared
 from pipeline.monitoring.gates import TEXT_OF_DIFFERENCE
 from pipeline.monitoring.subjects import Part, Series
 from pipeline.settings.audit import Settings
@@ -45,7 +46,8 @@ class Matrix:
     ``values`` has the shape (batches, series), NaN where there is none; ``worst`` holds the group
     that is worst off, as an index into ``groups``, -1 where there is none.  ``unfair`` is 1 for
     series that are unfair when high and -1 for the others; ``parent`` the column of the same score
-    of the whole batch, -1 for none.
+    of the whole batch, -1 for none.  ``compared`` are the values of the groups that a series folds,
+    by column; the others have none.
     """
 
     batches: tuple[str, ...]
@@ -54,6 +56,7 @@ class Matrix:
     worst: Integers
     groups: tuple[str, ...]
     unfair: Integers
+    compared: Mapping[int, GroupValues] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> NDArray[np.bool_]:
@@ -97,7 +100,7 @@ def read_matrix(
     *,
     whole_only: bool = False,
 ) -> Matrix:
-    """Followed scores of ``batches``, which are in key order; of whole batches only, or of all."""
+    """Followed scores of ``batches``, which are in key order; or whole batches only, no groups."""
     scores = followed_scores(settings)
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE followed AS SELECT batch, value, worst_group, "
@@ -128,7 +131,8 @@ def read_matrix(
     unfair = np.array(
         [1 if scores[each.label].alarm == "high" else -1 for each in series], dtype=np.int64
     )
-    return Matrix(tuple(batches), series, values, worst, groups, unfair)
+    compared = {} if whole_only else read_compared(connection, settings, batches, series)
+    return Matrix(tuple(batches), series, values, worst, groups, unfair, compared)
 
 
 def _coded(column: pyarrow.ChunkedArray, codes: Mapping[str, int]) -> Integers:

@@ -44,7 +44,8 @@ def _what_was(episode: Episode, settings: Settings) -> list[str]:
     if worst is None:
         return [f"{about(episode.subject)}: a {kind}."]
     batch, reading = worst
-    most = " at its worst" if len(episode.seen) > 1 and kind != "flip" else ""
+    told_once = kind in ("flip", "improvement")
+    most = " at its worst" if len(episode.seen) > 1 and not told_once else ""
     loser = f", with {reading.loser} worst off" if reading.loser else ""
     when = f"the days up to {batch}" if kind == "window" else batch
     said = f"{reading.label}{about(episode.subject)}, was {measured(reading)}{most} ({when}){loser}"
@@ -62,6 +63,8 @@ def _wanted(episode: Episode, reading: Reading, settings: Settings) -> str:
         return ", unlike usually"
     if episode.subject.kind == "shift":
         return "; it had shifted"
+    if episode.subject.kind == "improvement":
+        return "; it had become fairer than usual"
     if threshold is None or not (value is None or beyond(threshold, value)):
         # Settings have changed since, and want it no more.
         return "; that was beyond its threshold"

@@ -16,12 +16,13 @@ from pipeline.monitoring.alert_texts import Said, query_of, text_of, worst_readi
 from pipeline.monitoring.assessment import Found
 from pipeline.monitoring.episodes import Episode, overlap
 from pipeline.monitoring.findings import Findings
-from pipeline.monitoring.followed_scores import eligible, trend_rows
+from pipeline.monitoring.followed_scores import eligible
 from pipeline.monitoring.inputs import read_groups, read_matrix, read_scores
 from pipeline.monitoring.past_texts import past_text
 from pipeline.monitoring.previous import Stored
 from pipeline.monitoring.readings import NO_READING
 from pipeline.monitoring.subjects import Series, Subject
+from pipeline.monitoring.trend_rows import trend_rows
 from pipeline.monitoring.window_texts import window_text
 from pipeline.settings.audit import Settings
 from pipeline.trends import change_points
@@ -38,10 +39,10 @@ def as_table(table: Table, rows: Sequence[Row]) -> pyarrow.Table:
     return pyarrow.Table.from_pylist(list(rows), schema=table.arrow)
 
 
-def trend_table(found: Found) -> pyarrow.Table:
+def trend_table(found: Found, settings: Settings) -> pyarrow.Table:
     """Rows of the table trends."""
-    empty = as_table(TRENDS, [])
-    return pyarrow.concat_tables([empty, *(trend_rows(found.matrix, n) for n in found.nights)])
+    rows = (trend_rows(found.matrix, night, settings.trends) for night in found.nights)
+    return pyarrow.concat_tables([as_table(TRENDS, []), *rows])
 
 
 def change_point_table(
@@ -140,7 +141,9 @@ class AlertRows:
         matrix = self.found.matrix
         nights = (each for each in self.found.nights if matrix.batches[each.row] == batch)
         return {
-            Series.of(row): row for each in nights for row in trend_rows(matrix, each).to_pylist()
+            Series.of(row): row
+            for each in nights
+            for row in trend_rows(matrix, each, self.settings.trends).to_pylist()
         }
 
     def alerts(self) -> list[Row]:

@@ -48,7 +48,7 @@ class ReadTurns(Turns):
     def reading(self, night: Findings, subject: Subject, label: str | None) -> Reading | None:
         """Of a breach what it is judged by; nothing of gates, groups and nights."""
         series, row = subject.series, night.windows.get(subject)
-        if subject.kind in ("flip", "shift"):
+        if subject.kind in ("flip", "shift", "improvement"):
             series = self._followed(night, subject, label)
         elif subject.kind not in ("breach", "window"):
             return None
@@ -56,15 +56,17 @@ class ReadTurns(Turns):
             row = self._scores_of(night.batch).get(series)
         if row is None or series is None:
             return None
-        if subject.kind in ("flip", "shift"):
-            return Reading.of(series.label, row, self._moved(night, series))
+        if subject.kind in ("flip", "shift", "improvement"):
+            return Reading.of(series.label, row, self._moved(night, subject, series))
         row, wanted = as_judged(row), self._limit(series.label)
         far = None if wanted is None else abs((row["value"] or 0.0) - wanted) / (abs(wanted) or 1.0)
         return Reading.of(series.label, row, far)
 
-    def _moved(self, night: Findings, series: Series) -> float | None:
-        trends = self._nights.get(night.batch)
-        moved = nan if trends is None else float(trends.trends.residual[self._column[series]])
+    def _moved(self, night: Findings, subject: Subject, series: Series) -> float | None:
+        trends, moved = self._nights.get(night.batch), nan
+        if trends is not None:
+            side = trends.said.better if subject.kind == "improvement" else trends.worse
+            moved = float(side.distance[self._column[series]])
         return None if isnan(moved) else abs(moved)
 
     def _limit(self, label: str) -> float | None:
@@ -96,7 +98,7 @@ class ReadTurns(Turns):
 
             if is_reversal(before, now, follows=episode.follows, apart=apart):
                 return True
-        if subject.kind in ("flip", "window"):
+        if subject.kind in ("flip", "window", "improvement"):
             return False
         threshold = self._thresholds.get(now.label)
         side = unfair_side(now.label, threshold if subject.kind == "breach" else None)
@@ -111,5 +113,5 @@ class ReadTurns(Turns):
         trends = self._nights.get(night.batch)
         if series is None or trends is None or series not in night.scores[subject]:
             return None
-        center = float(trends.trends.center[self._column[series]])
+        center = float(trends.expected.center[self._column[series]])
         return None if isnan(center) else center

@@ -198,6 +198,11 @@ class Trends(Part):
     # Aggregations of a metric move together: one of each says it, and the others are more tests.
     scores: Annotated[tuple[str, ...] | None, BeforeValidator(as_list)] = None
 
+    @property
+    def hold(self) -> int:
+        """Newest batches that no baseline holds, two weeks of eight: see docs/trends.md."""
+        return self.window // 4
+
     @model_validator(mode="after")
     def _window_holds_least(self) -> Self:
         if self.window < self.least:

@@ -118,7 +118,8 @@ _STATEMENTS = (
     judged AS (
         SELECT *, 0.01 AS spread, round(({_FELL}) / 0.01, 3) AS residual FROM followed)
     SELECT * EXCLUDE (unfair), residual / 2 AS ewma, greatest(residual, 0) AS cusum,
-        false AS weekday, 0.5 AS p_value, CASE WHEN unfair THEN 0.001 ELSE 1 END AS p_adjusted,
+        false AS weekday, false AS improved, false AS outlier, 0.5 AS p_value,
+        CASE WHEN unfair THEN 0.001 ELSE 1 END AS p_adjusted,
         'ewma' AS chart, unfair AND residual > 5 AS shift,
         CASE WHEN unfair AND residual > 5 THEN batch END AS since
     FROM (SELECT judged.*, unfair FROM judged JOIN night USING (batch))""",

@@ -148,8 +148,8 @@ def test_no_baseline_reaches_further_than_its_window(tmp_path: Path) -> None:
     night(settings, batches[5], 0.95)
     later = assess(settings, [batches[5]]).later
     assert later
-    # Residuals look back one window, and charts at one window of residuals.
-    assert max(later) <= batches[5 + 2 * 8]
+    # Residuals look back one window from what is held back, and charts at as many residuals.
+    assert max(later) <= batches[5 + 2 * (8 + 2)]
 
 
 def test_an_interrupted_run_is_made_up_for(settings: Settings) -> None:

@@ -8,7 +8,7 @@ import slow_trends
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.trends import charts, cusum_tail, p_values
+from pipeline.trends import CAP, charts, cusum_tail, p_values
 from pipeline.trends.run_lengths import solved
 
 NAN = float("nan")
@@ -37,17 +37,18 @@ def test_rows_without_residual_and_those_that_may_not_serve_are_passed_over() ->
     assert found.cusum[3, 0] == short.cusum[1, 0] == 2.0
     assert np.isnan(found.cusum[1, 0])
     assert found.since[:, 0].tolist() == [0, -1, 0, 0]
-    # Tested itself, the night of 7 counts.
-    assert found.cusum[2, 0] == 7.0
+    # Tested itself, the night of 7 counts, up to the cap.
+    assert found.cusum[2, 0] == 0.5 + CAP - 0.5
 
 
 @given(st.integers(0, 10_000), st.integers(1, 12))
 def test_charts_agree_with_plain_loops(seed: int, window: int) -> None:
     rng = np.random.default_rng(seed)
-    z = rng.normal(0.3, 1, (20, 3))
+    z = rng.normal(0.3, 2, (20, 3))
+    repeats = rng.uniform(0, 0.9, z.shape)
     z[rng.random(z.shape) < 0.15] = np.nan
     eligible = rng.random(z.shape) < 0.85
-    found = charts(z, eligible, smoothing=0.3, drift=0.4, window=window)
+    found = charts(z, eligible, smoothing=0.3, drift=0.4, window=window, autocorrelation=repeats)
     for at in range(len(z)):
         for series in range(3):
             mine = (found.ewma[at, series], found.cusum[at, series], found.since[at, series])
@@ -60,6 +61,7 @@ def test_charts_agree_with_plain_loops(seed: int, window: int) -> None:
                 smoothing=0.3,
                 drift=0.4,
                 window=window,
+                repeats=float(repeats[at, series]),
             )
             assert mine == pytest.approx(slow, abs=1e-12)
 

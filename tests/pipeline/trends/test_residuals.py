@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.trends import CAP, Residuals, standardised
+from pipeline.trends import FURTHEST, Residuals, standardised
 
 WIDE: dict[str, Any] = {"window": 56, "least": 2, "weeks": 4}
 
@@ -86,8 +86,10 @@ def test_a_constant_stays_at_0_and_its_last_bits_are_no_news(level: float) -> No
 
 
 @pytest.mark.parametrize("side", [-1, 1])
-def test_another_value_than_a_constant_is_at_the_cap(side: int) -> None:
-    assert of(*[0.85] * 20, 0.85 + side * 0.01).residual[-1, 0] == side * CAP
+def test_another_value_than_a_constant_is_as_far_out_as_can_be(side: int) -> None:
+    found = of(*[0.85] * 20, 0.85 + side * 0.01)
+    assert found.distance[-1, 0] == side * FURTHEST
+    assert side * found.residual[-1, 0] > 8
 
 
 def test_no_value_and_no_baseline_are_nan() -> None:
@@ -98,9 +100,10 @@ def test_no_value_and_no_baseline_are_nan() -> None:
     assert of(1.0, 2.0, np.nan).center[2, 0] == pytest.approx(1.5)
 
 
-def test_an_infinite_value_is_at_the_cap_and_in_no_baseline() -> None:
+def test_an_infinite_value_is_as_far_out_as_can_be_and_in_no_baseline() -> None:
     found = of(1.0, 2.0, 1.0, np.inf, -np.inf, 2.0)
-    assert found.residual[3:5, 0].tolist() == [CAP, -CAP]
+    assert found.distance[3:5, 0].tolist() == [FURTHEST, -FURTHEST]
+    assert found.residual[3, 0] == -found.residual[4, 0] > 8
     assert found.residual[5, 0] == of(1.0, 2.0, 1.0, 2.0).residual[3, 0]
 
 
@@ -108,15 +111,16 @@ def test_an_infinite_value_is_at_the_cap_and_in_no_baseline() -> None:
 
 
 @examples(100, few=20)
-@given(st.integers(0, 10_000), st.booleans(), st.integers(8, 30))
-def test_agrees_with_plain_loops(seed: int, dated: bool, window: int) -> None:
+@given(st.integers(0, 10_000), st.booleans(), st.integers(8, 30), st.integers(0, 8))
+def test_agrees_with_plain_loops(seed: int, dated: bool, window: int, hold: int) -> None:
     rng = np.random.default_rng(seed)
     values = rng.normal(0.8, 0.05, (40, 2))
     values[rng.random(values.shape) < 0.1] = np.nan
+    values[rng.random(values.shape) < 0.03] += 1.0
     eligible = rng.random(values.shape) < 0.9
     days = (np.arange(40) + seed) % 7
     days[rng.random(40) < 0.05] = -1
-    limits: dict[str, Any] = {"window": window, "least": 6, "weeks": 2}
+    limits: dict[str, Any] = {"window": window, "least": 6, "weeks": 2, "hold": hold}
     found = standardised(values, eligible, days if dated else None, **limits)
     said = zip(
         found.center, found.spread, found.baseline, found.weekday, found.residual, strict=True
