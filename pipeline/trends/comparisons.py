@@ -27,8 +27,8 @@ class Comparisons:
 
     ``group`` is the place of each group among those compared, and ``mirror`` that of the only other
     one that it is compared with, -1 where there are several: the series of that one would be its
-    mirror image, and is left out.  ``speaks`` is in which batches the series is the one that counts: with the groups
-    that the others are compared with, it changes.
+    mirror image, and is left out.  ``speaks`` is in which batches the series is the one that
+    counts: with the groups that the others are compared with, it changes.
     """
 
     values: Floats
