@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow
 
 from metrics import UNIT, WHOLE, Counts, Measure, RankHistogram
-from pipeline.compare.batches.decomposition import Cells
+from pipeline.compare.batches.partition import Cells
 from pipeline.counts.rank_counts import histogram_sums
 from pipeline.counts.stored_counts import StoredCounts
 from pipeline.errors import AuditError, NoData

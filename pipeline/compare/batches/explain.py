@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from metrics import Counts, Measure, ScoreName, asked, parse_score
 from pipeline.compare.batches.cells import Stored, query_cells, slice_cells, stored
 from pipeline.compare.batches.contributions import Split
-from pipeline.compare.batches.counterfactuals import point
-from pipeline.compare.batches.decomposition import split
+from pipeline.compare.batches.partition import split
 from pipeline.compare.batches.report import Explanation, Side
+from pipeline.compare.batches.scorer import point
 from pipeline.errors import NoData, SettingsError, several
 from pipeline.history.manifest import Manifest, manifest
 from pipeline.privacy.small_cells import ALL, Block, Hidden, Place

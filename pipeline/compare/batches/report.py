@@ -9,7 +9,7 @@ from math import floor, log10
 from typing import Any
 
 from pipeline.compare.batches.contributions import Change, Part, Split
-from pipeline.compare.batches.decomposition import LEFT_OUT
+from pipeline.compare.batches.partition import LEFT_OUT
 from pipeline.formatting.numbers import counted, number
 
 _MOSTLY = 2
