@@ -11,12 +11,17 @@ import numpy as np
 
 from metrics.weights import BoolArray, FloatArray
 
+Ends = tuple[float | None, float | None]
+"""Ends of an interval, None where there is none."""
+NOTHING: Ends = (None, None)
+
 
 @dataclass(frozen=True)
 class Change:
     """How a number moved; ``mix + treatment`` is ``change``, to the last bit.
 
     They are None where the number has no value in some batch, real or put together: ``reason``.
+    The three have intervals, which hold at once.
     """
 
     before: float | None
@@ -25,6 +30,9 @@ class Change:
     mix: float | None = None
     treatment: float | None = None
     reason: str | None = None
+    change_interval: Ends = NOTHING
+    mix_interval: Ends = NOTHING
+    treatment_interval: Ends = NOTHING
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,8 @@ class Part:
 
     ``lists_before`` and ``lists_after`` are its lists in A and B, ``before`` and ``after`` the
     score of the cell by itself.  ``mix`` and ``treatment`` are its parts of those of the score,
-    ``groups`` the same of each group's value; None where that has no split.
+    ``groups`` the same of each group's value; None where that has no split.  Intervals of all
+    parts that are listed hold at once.
     """
 
     cell: str
@@ -44,6 +53,8 @@ class Part:
     mix: float
     treatment: float
     groups: Mapping[str, tuple[float, float] | None]
+    mix_interval: Ends = NOTHING
+    treatment_interval: Ends = NOTHING
 
 
 @dataclass(frozen=True)
