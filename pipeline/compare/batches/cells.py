@@ -138,6 +138,18 @@ def name_queries(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
+def shared_queries(connection: duckdb.DuckDBPyConnection) -> tuple[float, float]:
+    """Shares of the lists of both batches whose query the other one has as well."""
+    a, b = (f"({_LISTS.format(file)})" for file in FILES)
+    found = connection.execute(
+        f"SELECT sum(a.lists) FILTER (b.lists > 0) / sum(a.lists), "
+        f"sum(b.lists) FILTER (a.lists > 0) / sum(b.lists) "
+        f"FROM {a} AS a FULL JOIN {b} AS b USING (query_id)"
+    ).fetchall()
+    before, after = (float(each or 0.0) for each in found[0])
+    return before, after
+
+
 def pieces_of(settings: Settings, attribute: str) -> tuple[str, ...]:
     """The columns of an attribute, of which an intersection has several."""
     return next(each for each in settings.attributes if JOIN.join(each) == attribute)

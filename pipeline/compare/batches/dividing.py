@@ -17,6 +17,7 @@ from pipeline.compare.batches.cells import (
     name_queries,
     pieces_of,
     query_cells,
+    shared_queries,
     slice_cells,
 )
 from pipeline.compare.batches.contributions import Split
@@ -114,7 +115,11 @@ class Dividing:
         named = {cell: place[pool if cell in left_out else cell] for cell in cells}
         parts = not queries and len(cut.names) <= MOST_PARTS
         loaded = self._loaded(way, named, queries=queries)
-        return Divided((way,), cut, split, self._resampled(cut, loaded, parts=parts), cut.shared)
+        shared = cut.shared
+        if queries and self._connection is not None:
+            # Pools of rare queries are in both, whatever queries they hold.
+            shared = shared_queries(self._connection)
+        return Divided((way,), cut, split, self._resampled(cut, loaded, parts=parts), shared)
 
     def finest(self, columns: Sequence[str], *, with_queries: bool) -> Divided | None:
         """By all that is known of a request; None where no cells will do, or none may be told of.
