@@ -225,9 +225,7 @@ def simulated(
     for at in range(nights):
         rng = np.random.default_rng([seed, list(WORLDS).index(name), at])
         both = night(rng, world, 0), night(rng, world, 1)
-        # Every pair has resamples of its own.
-        evidence = Evidence(seed=at + 1)
-        found = (answer_by_column if by_column else answer_of)(both, evidence)
+        found = (answer_by_column if by_column else answer_of)(both, Evidence())
         named[found.cause] += 1
         for part, value in true.items():
             each = getattr(found, part)

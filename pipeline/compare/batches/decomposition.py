@@ -61,15 +61,28 @@ class Sides:
         whatever their sizes, no cell is changed in the last bit.  Lists of a cell that this batch
         lacks are those of the other.
         """
+        own, other = self._factors(treated, mixed)
+        found: FloatArray = self.rows[treated] * own[:, :, None]
+        found += self.rows[mixed] * other[:, :, None]
+        return found
+
+    def sums(self, treated: int, mixed: int) -> FloatArray:
+        """The same batch, its cells added up, shape (resamples, size)."""
+        own, other = self._factors(treated, mixed)
+        found: FloatArray = np.einsum("rc,rcs->rs", own, self.rows[treated])
+        if other.any():
+            found += np.einsum("rc,rcs->rs", other, self.rows[mixed])
+        return found
+
+    def _factors(self, treated: int, mixed: int) -> tuple[FloatArray, FloatArray]:
+        """How often the lists of a cell count, of its own batch or else of the other one."""
         own, wanted = self.lists(treated), self.lists(mixed)
         is_own = own > 0
         under = np.where(is_own, own, wanted) * self.total(mixed)
         factor = np.divide(
             wanted * self.total(treated), under, out=np.zeros_like(own), where=under > 0
         )
-        rows = np.where(is_own[:, :, None], self.rows[treated], self.rows[mixed])
-        found: FloatArray = rows * factor[:, :, None]
-        return found
+        return np.where(is_own, factor, 0.0), np.where(is_own, 0.0, factor)
 
 
 @dataclass(frozen=True)
@@ -111,14 +124,15 @@ class Division:
 
 def divided(sides: Sides, score: Score, *, parts: bool = True) -> Division:
     """The change from A to B, divided, and over the cells where ``parts`` are asked for."""
-    batches = {(t, m): sides.batch(t, m) for t in (0, 1) for m in (0, 1)}
     corners = {
-        key: score(("corner", key), rows.sum(axis=1)[:, None], key[0])[:, 0]
-        for key, rows in batches.items()
+        (t, m): score(("corner", t, m), sides.sums(t, m)[:, None], t)[:, 0]
+        for t in (0, 1)
+        for m in (0, 1)
     }
     found = Division(corners)
     if not parts:
         return found
+    batches = {key: sides.batch(*key) for key in corners}
     ab, ba = found.steps(mixing=True)
     mix, treatment = (
         np.zeros((*sides.lists(0).shape, corners[0, 0].shape[-1])) for _ in ("mix", "treatment")

@@ -25,8 +25,8 @@ from schemas.counts import BUCKETS
 
 MOST_PARTS = 256
 """Cells that have intervals of their own, where there are no more of them."""
-_HELD = 4_000_000
-"""Numbers that are held at once: 32 MB of each kind."""
+_HELD = 200_000
+"""Numbers that are held at once: what fits a processor's cache is done several times as fast."""
 
 
 @dataclass(frozen=True)
