@@ -7,146 +7,26 @@ out: what they would hold by kind of request and bucket is made by numpy.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from known_causes import DEPTH, WORLDS, Night, World, night, true_parts
 from measured import fill, table
 
-from metrics import Counts, RankHistogram, parse_score
-from metrics.weights import exposure_at
+from metrics import parse_score
 from pipeline.compare.batches.answers import Answer, answered, furthest
 from pipeline.compare.batches.bucketed import Bucketed
 from pipeline.compare.batches.counterfactuals import Layout
-from pipeline.compare.batches.partition import Partition
+from pipeline.compare.batches.partition import Partition, split_of
 from pipeline.compare.batches.request_cells import Requests, by_query, by_slices
-from pipeline.compare.batches.uncertainty import Resamples, resampled
+from pipeline.compare.batches.uncertainty import Resamples, resampled, with_intervals
 from pipeline.settings.sections import Evidence
 from schemas.counts import BUCKETS
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "explaining.md"
 NAME = parse_score("EXP.MinMaxRatio")
-GROUPS = ("m", "w")
-DEPTH, DEVICES, MARKETS = 10, 2, 3
-LEVELS = 3
-"""What women are favoured by differs from query to query, in so many steps."""
-
-
-@dataclass(frozen=True)
-class World:
-    """Two nights; what is said twice is that of the first and of the second.
-
-    ``behind`` is by how much women are behind on the first and the second device, in standard
-    deviations of the ranker's noise, ``better`` what they are favoured by beside.  ``turnover`` is
-    the share of requests whose query is asked on that night alone.  There are LEVELS times as many
-    queries as ``queries``.
-    """
-
-    causes: frozenset[str] = frozenset()
-    web: tuple[float, float] = (0.4, 0.4)
-    better: tuple[float, float] = (0.0, 0.0)
-    behind: tuple[float, float] = (0.1, 0.6)
-    step: float = 0.15
-    queries: int = 25
-    lists: tuple[int, int] = (3000, 3000)
-    turnover: float = 0.0
-
-
-MIX, TREATMENT = frozenset({"mix"}), frozenset({"treatment"})
-WORLDS = {
-    "unchanged": World(),
-    "unchanged, equal groups": World(behind=(0.0, 0.0), step=0.0),
-    "unchanged, 12 queries": World(queries=4, lists=(600, 600)),
-    "unchanged, half as many lists": World(lists=(3000, 1500)),
-    "unchanged, 10% other queries": World(turnover=0.1),
-    "unchanged, nearly all other queries": World(queries=5000),
-    "mix": World(MIX, web=(0.4, 0.8)),
-    "mix, a fifth of that": World(MIX, web=(0.4, 0.48)),
-    "mix, 10% other queries": World(MIX, web=(0.4, 0.8), turnover=0.1),
-    "mix, nearly all other queries": World(MIX, web=(0.4, 0.8), queries=5000),
-    "treatment": World(TREATMENT, better=(0.0, -0.25)),
-    "treatment, a fifth of that": World(TREATMENT, better=(0.0, -0.05)),
-    "treatment, 10% other queries": World(TREATMENT, better=(0.0, -0.25), turnover=0.1),
-    "treatment, nearly all other queries": World(TREATMENT, better=(0.0, -0.25), queries=5000),
-    "both": World(MIX | TREATMENT, web=(0.4, 0.8), better=(0.0, -0.25)),
-    "both, opposed": World(MIX | TREATMENT, web=(0.4, 0.8), better=(0.0, 0.3)),
-    "both, cancelling out": World(MIX | TREATMENT, web=(0.4, 0.8), better=(0.0, 0.2)),
-}
-
-
-def ranked(rng: np.random.Generator, advantage: Any) -> Any:
-    """Groups by rank of one list for each ``advantage`` of women, shape (lists, DEPTH)."""
-    group = rng.random((len(advantage), DEPTH)) < 0.5
-    score = group * advantage[:, None] + rng.normal(size=group.shape)
-    return np.take_along_axis(group, np.argsort(-score, axis=1), axis=1).astype(np.int64)
-
-
-@cache
-def exposed(advantage: float, lists: int) -> tuple[float, float]:
-    """What a list gives each group of exposure, in the mean over many."""
-    rng = np.random.default_rng(7)
-    group = ranked(rng, np.full(lists, advantage))
-    weight = exposure_at(np.arange(1, DEPTH + 1))
-    women = float((group * weight).sum() / lists)
-    return float(weight.sum()) - women, women
-
-
-def true_parts(world: World, large: int) -> tuple[float, float, float]:
-    """Change, mix and treatment of nights of endlessly many lists."""
-
-    def score(treated: int, mixed: int) -> float:
-        total = np.zeros(2)
-        for level in range(LEVELS):
-            for device in range(DEVICES):
-                share = world.web[mixed] if device else 1 - world.web[mixed]
-                advantage = advantage_of(world, treated, level, device)
-                total += share * np.array(exposed(round(float(advantage), 6), large))
-        return float(total.min() / total.max())
-
-    f = {(t, m): score(t, m) for t in (0, 1) for m in (0, 1)}
-    mix = (f[0, 1] - f[0, 0] + f[1, 1] - f[1, 0]) / 2
-    return f[1, 1] - f[0, 0], mix, f[1, 1] - f[0, 0] - mix
-
-
-def advantage_of(world: World, night: int, query: Any, device: Any) -> Any:
-    """What women are favoured by in lists of a query on a device."""
-    behind = np.where(device, world.behind[1], world.behind[0])
-    return (query % LEVELS - (LEVELS - 1) / 2) * world.step - behind + world.better[night]
-
-
-@dataclass(frozen=True)
-class Night:
-    """Lists of one night: their query, slices and ranked groups."""
-
-    query: Any
-    slices: Any
-    group: Any
-
-    @property
-    def counts(self) -> Counts:
-        rank = np.tile(np.arange(1, DEPTH + 1), 2)
-        rows = np.array([(self.group == g).sum(axis=0) for g in (0, 1)]).ravel()
-        none, zero = np.zeros_like(rows), np.zeros(len(rows))
-        histogram = RankHistogram(
-            np.repeat([0, 1], DEPTH), rank, rows, none, none, zero, none, zero
-        )
-        return Counts(len(self.group), GROUPS, histogram, True)
-
-
-def night(rng: np.random.Generator, world: World, which: int) -> Night:
-    popular = np.arange(1, world.queries + 1) ** -0.7
-    # Each level of queries is asked as often as the others.
-    size = world.lists[which]
-    query = rng.choice(world.queries, size, p=popular / popular.sum()) * LEVELS
-    query += rng.integers(0, LEVELS, size)
-    fresh = rng.random(size) < world.turnover
-    query[fresh] += (1 + which) * LEVELS * world.queries
-    device = (rng.random(size) < world.web[which]).astype(np.int64)
-    slices = np.stack([device, rng.integers(0, MARKETS, size)], axis=1)
-    return Night(query, slices, ranked(rng, advantage_of(world, which, query, device)))
 
 
 def bucketed(layout: Layout, each: Night, cell: Any) -> Bucketed:
@@ -161,20 +41,27 @@ def bucketed(layout: Layout, each: Night, cell: Any) -> Bucketed:
     return Bucketed(key // BUCKETS, key % BUCKETS, rows)
 
 
-def divided(
-    nights: tuple[Night, Night], cells: tuple[Any, Any], evidence: Evidence
-) -> tuple[Any, Resamples, tuple[float, float]]:
-    """The change of the score, its resamples, and shares of lists in cells of both nights."""
+def cut_of(
+    nights: tuple[Night, Night], cells: tuple[Any, Any]
+) -> tuple[Partition, tuple[Bucketed, Bucketed]]:
+    """Both nights cut into cells, and their rows by bucket."""
     whole = nights[0].counts, nights[1].counts
     layout = Layout.of(NAME.measure, whole)
     count = int(max(each.max() for each in cells)) + 1
     a, b = (bucketed(layout, each, cell) for each, cell in zip(nights, cells, strict=True))
     rows = a.by_cell(count), b.by_cell(count)
-    cut = Partition(NAME, layout, [str(at) for at in range(count)], rows, whole)
+    return Partition(NAME, layout, [str(at) for at in range(count)], rows, whole), (a, b)
+
+
+def divided(
+    nights: tuple[Night, Night], cells: tuple[Any, Any], evidence: Evidence
+) -> tuple[Any, Resamples, tuple[float, float]]:
+    """The change of the score, its resamples, and shares of lists in cells of both nights."""
+    cut, sides = cut_of(nights, cells)
     division = cut.divided(parts=False)
     return (
         cut.changes(division.mix[0])[0],
-        resampled(cut, (a, b), evidence, parts=False),
+        resampled(cut, sides, evidence, parts=False),
         cut.shared,
     )
 
@@ -239,6 +126,32 @@ def is_wrong(cause: str, true: frozenset[str]) -> bool:
     return not named.get(cause, set()) <= true
 
 
+def false_leaders(markets: int, nights: int, seed: int) -> tuple[int, int]:
+    """Unchanged nights with a market beyond its interval, and with one beyond an interval of its
+    own, which heeds no other.
+    """
+    world, evidence, found, alone = World(markets=markets), Evidence(), 0, 0
+    for at in range(nights):
+        rng = np.random.default_rng([seed, markets, at])
+        both = night(rng, world, 0), night(rng, world, 1)
+        cut, sides = cut_of(both, (both[0].slices[:, 1], both[1].slices[:, 1]))
+        split = split_of(cut, cut.divided(), {})
+        made = resampled(cut, sides, evidence, parts=True)
+        told = with_intervals(split, cut, made, evidence.confidence)
+        ends = [n for part in told.parts for n in (part.mix_interval, part.treatment_interval)]
+        found += any(low is not None and not low <= 0 <= high for low, high in ends)
+        place = {name: at for at, name in enumerate(cut.names)}
+        alone += any(
+            abs(value) > 1.96 * drawn[:, place[part.cell]].std()
+            for part in split.parts
+            for value, drawn in (
+                (part.mix, made.mix_parts),
+                (part.treatment, made.treatment_parts),
+            )
+        )
+    return found, alone
+
+
 HEADS = [
     "what changed",
     "change held",
@@ -275,6 +188,13 @@ def tables(nights: int, large: int, seed: int) -> Iterator[tuple[str, str]]:
     single = ("unchanged", "unchanged, equal groups", "mix", "treatment", "both")
     rows = [[name, *row_of(name, nights, large, seed, by_column=True)] for name in single]
     yield "answers by one column", table(HEADS, rows)
+    some = max(1, nights // 2)
+    rows = [
+        [f"{markets}", *(share(count, some) for count in false_leaders(markets, some, seed))]
+        for markets in (3, 30, 200)
+    ]
+    heads = ["markets", "one beyond its interval", "one beyond 1.96 standard errors"]
+    yield "false leaders", table(heads, rows)
 
 
 @click.command(help=__doc__)

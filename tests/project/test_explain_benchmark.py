@@ -42,6 +42,6 @@ def test_one_column_is_chosen_for_its_mix(worlds: Any) -> None:
 
 
 def test_a_wrong_cause(worlds: Any) -> None:
-    assert worlds.is_wrong("both", worlds.MIX)
-    assert not worlds.is_wrong("mix", worlds.MIX | worlds.TREATMENT)
-    assert not worlds.is_wrong("no_change", worlds.MIX)
+    assert worlds.is_wrong("both", frozenset({"mix"}))
+    assert not worlds.is_wrong("mix", frozenset({"mix", "treatment"}))
+    assert not worlds.is_wrong("no_change", frozenset({"mix"}))

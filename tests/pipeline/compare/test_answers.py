@@ -134,6 +134,24 @@ def test_by_another_column_it_looks_like_treatment(world: tuple[str, Settings]) 
     assert explain(settings, B, LABEL, by=["device"]).answer.cause == "mix"
 
 
+@pytest.mark.parametrize("world", ["mix"], indirect=True)
+@pytest.mark.parametrize(
+    ("asked", "by"),
+    [
+        (["market", "device"], ("market", "device")),
+        (["device", "query"], ("query", "device")),
+        (["device"], ("device",)),
+    ],
+)
+def test_columns_can_be_named(
+    world: tuple[str, Settings], asked: list[str], by: tuple[str, ...]
+) -> None:
+    found = explain(world[1], B, LABEL, by=asked)
+    assert found.answer.by == by
+    assert set(found.splits) == set(asked)
+    assert found.answer.cause == "mix"
+
+
 @pytest.mark.parametrize("world", ["mix", "treatment", "no_change"], indirect=True)
 def test_what_is_counted_per_slice_only_is_answered_by_one_column(
     world: tuple[str, Settings],
@@ -174,24 +192,34 @@ def test_the_same_lists_twice(tmp_path: Path) -> None:
     assert "no change beyond chance" in found.sentence
 
 
-def test_no_query_in_common(tmp_path: Path) -> None:
+def strangers() -> tuple[Rows, Rows]:
+    """Two nights without a query in common, the second with other devices."""
+
     def named(query: int, batch: str) -> str:
         return f"{batch}-{query}"
 
-    a = night(A, 0.4, BEFORE, seed=1, each=20, named=named)
-    b = night(B, 0.9, BEFORE, seed=2, each=20, named=named)
-    settings = store(tmp_path / "slices", a, b)
+    a = night(A, 0.4, BEFORE, seed=1, each=12, named=named)
+    b = night(B, 0.9, BEFORE, seed=2, each=12, named=named)
+    return a, b
+
+
+def test_no_query_in_common(tmp_path: Path) -> None:
+    settings = store(tmp_path, *strangers())
     found = explain(settings, B, LABEL)
     assert found.answer.by == ("device", "market")
     assert found.answer.cause == "mix"
     assert found.refused["query"] == "no query of one batch is in the other"
     with pytest.raises(SettingsError, match="no query of one batch is in the other"):
         explain(settings, B, LABEL, by=["query"])
+
+
+def test_nothing_in_common(tmp_path: Path) -> None:
     # Without slices, nothing says whether others asked, or were answered otherwise.
+    a, b = strangers()
     for rows in (a, b):
         for row in rows:
             del row["device"], row["market"]
-    settings = store(tmp_path / "none", a, b, slices=[])
+    settings = store(tmp_path, a, b, slices=[])
     found = explain(settings, B, LABEL)
     assert found.answer.by == ()
     assert found.answer.cause == "unknown"
