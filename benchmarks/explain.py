@@ -188,7 +188,7 @@ def tables(nights: int, large: int, seed: int) -> Iterator[tuple[str, str]]:
     single = ("unchanged", "unchanged, equal groups", "mix", "treatment", "both")
     rows = [[name, *row_of(name, nights, large, seed, by_column=True)] for name in single]
     yield "answers by one column", table(HEADS, rows)
-    some = max(1, nights // 2)
+    some = max(1, nights // 4)
     rows = [
         [f"{markets}", *(share(count, some) for count in false_leaders(markets, some, seed))]
         for markets in (3, 30, 200)

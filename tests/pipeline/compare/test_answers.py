@@ -255,16 +255,17 @@ def test_a_group_that_only_one_night_has(tmp_path: Path) -> None:
     assert "EXP@1.MaxMinDiff of gender" in found.sentence
 
 
-def test_small_cells_stay_hidden(tmp_path: Path) -> None:
-    def with_few(rows: Rows, batch: str) -> Rows:
+@pytest.mark.parametrize("later", [3, 20])
+def test_small_cells_stay_hidden(tmp_path: Path, later: int) -> None:
+    def with_few(rows: Rows, batch: str, count: int) -> Rows:
         few = [
             ranking(f"{batch}-s{n}", "MF", query_id=f"q{n}", device="secret", market="m0")
-            for n in range(3)
+            for n in range(count)
         ]
         return rows + lists(*few)
 
-    a = with_few(night(A, 0.4, BEFORE, seed=1), A)
-    b = with_few(night(B, 0.8, BEFORE, seed=2), B)
+    a = with_few(night(A, 0.4, BEFORE, seed=1), A, 3)
+    b = with_few(night(B, 0.8, BEFORE, seed=2), B, later)
     settings = store(tmp_path, a, b, privacy={"min_cell": 5})
     found = explain(settings, B, LABEL)
     # No cell is as small as a query, or as what slices have in common.
@@ -278,7 +279,7 @@ def test_small_cells_stay_hidden(tmp_path: Path) -> None:
     least = min(
         n for part in found.splits["device"].parts for n in (part.lists_before, part.lists_after)
     )
-    assert least > 3
+    assert least > 20
 
 
 def test_scores_that_are_not_explained(world: tuple[str, Settings]) -> None:
