@@ -14,6 +14,7 @@ from pipeline.cli.common import CONFIG, JSON, QUIET, reports_errors, settings_of
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pipeline.compare.batches.answers import Answer
     from pipeline.compare.batches.contributions import Split
 
 _SHOWN = 8
@@ -54,11 +55,40 @@ def explain(
         click.echo(json.dumps(explanation.document()))
         return
     out = console(quiet=quiet)
-    for line in explanation.verdict():
+    out.print(printable(explanation.sentence))
+    _print_answer(out, explanation.answer)
+    for line in explanation.remarks():
         out.print(printable(line))
+    if len(explanation.splits) > 1:
+        out.print(
+            "Details, one column at a time: what changed in another one counts as treatment there."
+        )
     for way, split in explanation.splits.items():
         _print_parts(out, way, split)
-        _print_groups(out, way, split)
+        _print_groups(out, split)
+
+
+def _print_answer(out: "Console", answer: "Answer") -> None:
+    """The change and what it is made of, with intervals."""
+    from rich.table import Table
+
+    from pipeline.compare.batches.answers import joined
+    from pipeline.formatting.signed import Signed
+    from pipeline.terminal.printing import printable
+
+    rows = {"change": answer.change, "mix": answer.mix, "treatment": answer.treatment}
+    there = {name: each for name, each in rows.items() if each is not None}
+    show = Signed(*(n for each in there.values() for n in (each.value, each.lower, each.upper)))
+    table = Table(box=None, pad_edge=False)
+    table.add_column(printable(f"by {joined(answer.by)}" if answer.by else ""), overflow="fold")
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column(f"{answer.confidence:.0%} interval", justify="right", no_wrap=True)
+    for name, each in there.items():
+        told = "not known" if each.lower is None else f"{show(each.lower)} to {show(each.upper)}"
+        table.add_row(name, show(each.value), told)
+    out.print()
+    out.print(table)
+    out.print()
 
 
 def _print_parts(out: "Console", way: str, split: "Split") -> None:
@@ -67,6 +97,7 @@ def _print_parts(out: "Console", way: str, split: "Split") -> None:
 
     from pipeline.compare.batches.report import rest_of, signed
     from pipeline.formatting.numbers import number
+    from pipeline.formatting.signed import either_side
     from pipeline.terminal.printing import printable
 
     out.print(f"\n[bold]By {printable(way)}[/]: what each adds to mix and to treatment")
@@ -75,6 +106,7 @@ def _print_parts(out: "Console", way: str, split: "Split") -> None:
     for name in ("lists A", "lists B", "score A", "score B", "mix", "treatment"):
         table.add_column(name, justify="right", no_wrap=True)
     show = signed(split)
+    about = either_side(out.encoding)
     lists = [
         sum(part.lists_before for part in split.parts),
         sum(part.lists_after for part in split.parts),
@@ -86,14 +118,18 @@ def _print_parts(out: "Console", way: str, split: "Split") -> None:
             printable(part.cell),
             *(f"{share:.1%}" if share else "-" for share in shares),
             *scores,
-            show(part.mix),
-            show(part.treatment),
+            show.within(part.mix, part.mix_interval, about),
+            show.within(part.treatment, part.treatment_interval, about),
         )
     count, mix, treatment = rest_of(split.parts, _SHOWN)
     if count:
         table.add_row(f"{count:,} more", "", "", "", "", show(mix), show(treatment))
+    score = split.score
     table.add_row(
-        "all", "", "", "", "", show(split.score.mix), show(split.score.treatment), style="bold"
+        *("all", "", "", "", ""),
+        show.within(score.mix, score.mix_interval, about),
+        show.within(score.treatment, score.treatment_interval, about),
+        style="bold",
     )
     out.print(table)
     if min(split.shared_before, split.shared_after) < 1:
@@ -104,12 +140,12 @@ def _print_parts(out: "Console", way: str, split: "Split") -> None:
         )
 
 
-def _print_groups(out: "Console", way: str, split: "Split") -> None:
+def _print_groups(out: "Console", split: "Split") -> None:
     """The values of the groups behind the score."""
     from rich.table import Table
 
-    from pipeline.compare.batches.report import Signed
     from pipeline.formatting.numbers import number
+    from pipeline.formatting.signed import Signed, either_side
     from pipeline.terminal.printing import printable
 
     if not split.groups:
@@ -121,6 +157,7 @@ def _print_groups(out: "Console", way: str, split: "Split") -> None:
             for n in (change.change, change.mix, change.treatment)
         )
     )
+    about = either_side(out.encoding)
     table = Table(box=None, pad_edge=False)
     table.add_column("group", overflow="fold")
     for name in ("A", "B", "change", "mix", "treatment"):
@@ -130,7 +167,11 @@ def _print_groups(out: "Console", way: str, split: "Split") -> None:
             "-" if value is None else number(value) for value in (change.before, change.after)
         )
         table.add_row(
-            printable(group), *values, show(change.change), show(change.mix), show(change.treatment)
+            printable(group),
+            *values,
+            show.within(change.change, change.change_interval, about),
+            show.within(change.mix, change.mix_interval, about),
+            show.within(change.treatment, change.treatment_interval, about),
         )
     out.print()
     out.print(table)

@@ -13,7 +13,13 @@ TABLE = re.compile(r"<!-- measured: ([^>]+) -->\n(.*?)<!-- /measured -->", re.DO
 
 
 @pytest.mark.parametrize(
-    ("name", "page"), [("charts", "trends"), ("intervals", "evidence"), ("noise", "noise")]
+    ("name", "page"),
+    [
+        ("charts", "trends"),
+        ("intervals", "evidence"),
+        ("noise", "noise"),
+        pytest.param("explain", "explaining", marks=pytest.mark.slow),
+    ],
 )
 def test_quick_measurements_fill_the_page(
     name: str, page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

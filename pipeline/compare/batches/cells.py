@@ -3,8 +3,6 @@
 Not here: batches put together from them (``counterfactuals``).
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -12,7 +10,8 @@ import numpy as np
 import pyarrow
 
 from metrics import UNIT, WHOLE, Counts, Measure, RankHistogram
-from pipeline.compare.batches.decomposition import Cells
+from pipeline.compare.batches.partition import Cells
+from pipeline.compare.batches.requests import FILES, both_files, keeps_rows, without_rows
 from pipeline.counts.rank_counts import histogram_sums
 from pipeline.counts.stored_counts import StoredCounts
 from pipeline.errors import AuditError, NoData
@@ -27,7 +26,7 @@ from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
 from pipeline.store.batch_files import DATABASE, opened
 from pipeline.store.paths import store_of
-from pipeline.store.sessions import attach, first_line, working
+from pipeline.store.sessions import first_line
 
 MOST_QUERIES = 2000
 """Queries that are cells of their own, those with most lists; others share 256 cells.
@@ -114,54 +113,46 @@ def query_cells(
     Queries beyond the most frequent are pooled by a hash of their name.  The cells hold no pairs,
     prefixes, items or sums over lists.  NoData where a batch keeps no rows.
     """
-    pieces = next(each for each in settings.attributes if JOIN.join(each) == attribute)
-    with _both(settings, a[0], b[0]) as connection:
-        connection.execute(
-            "CREATE TEMP TABLE cells AS SELECT query_id, CASE WHEN place <= ? THEN query_id "
-            "ELSE 'pooled ' || left(md5(query_id), 2) END AS cell FROM "
-            "(SELECT query_id, row_number() OVER (ORDER BY sum(lists) DESC, query_id) AS place "
-            f"FROM ({_LISTS.format('a')} UNION ALL {_LISTS.format('b')}) GROUP BY query_id)",
-            [MOST_QUERIES],
-        )
+    with both_files(settings, (a[0], b[0])) as connection:
+        batches = zip((a[0], b[0]), FILES, strict=True)
+        empty = [batch for batch, file in batches if not keeps_rows(connection, file)]
+        if empty:
+            raise without_rows(empty)
+        name_queries(connection)
         sides = [
-            _cells_of(connection, settings, name, group_of(pieces), whole)
-            for name, (_, whole) in (("a", a), ("b", b))
+            _cells_of(connection, settings, name, group_of(pieces_of(settings, attribute)), whole)
+            for name, (_, whole) in zip(FILES, (a, b), strict=True)
         ]
     names = sorted({*sides[0], *sides[1]})
     return {name: (sides[0].get(name), sides[1].get(name)) for name in names}
 
 
-@contextmanager
-def _both(settings: Settings, a: str, b: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A session with the files of two batches attached as ``a`` and ``b``."""
-    paths = {name: store_of(settings).batch(batch) for name, batch in (("a", a), ("b", b))}
-    missing = [
-        batch for batch, path in zip((a, b), paths.values(), strict=True) if not path.exists()
-    ]
-    if missing:
-        raise _without_rows(missing)
-    with working(settings, [path.parent for path in paths.values()]) as connection:
-        for name, path in paths.items():
-            attach(connection, path, name, read_only=True, patience=settings.busy_seconds)
-        empty = [batch for name, batch in (("a", a), ("b", b)) if not _has_rows(connection, name)]
-        if empty:
-            raise _without_rows(empty)
-        yield connection
+def name_queries(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the table ``cells`` of the session, which says the cell of each query."""
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE cells AS SELECT query_id, CASE WHEN place <= ? "
+        "THEN query_id ELSE 'pooled ' || left(md5(query_id), 2) END AS cell FROM "
+        "(SELECT query_id, row_number() OVER (ORDER BY sum(lists) DESC, query_id) AS place FROM "
+        f"({' UNION ALL '.join(_LISTS.format(file) for file in FILES)}) GROUP BY query_id)",
+        [MOST_QUERIES],
+    )
 
 
-def _without_rows(batches: list[str]) -> NoData:
-    return NoData(f"{' and '.join(batches)} keeps no rows; split by a slice column instead")
-
-
-def _has_rows(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
-    tables = connection.execute(
-        "SELECT count(*) FROM duckdb_tables() "
-        "WHERE database_name = ? AND table_name = 'log_entries'",
-        [database],
+def shared_queries(connection: duckdb.DuckDBPyConnection) -> tuple[float, float]:
+    """Shares of the lists of both batches whose query the other one has as well."""
+    a, b = (f"({_LISTS.format(file)})" for file in FILES)
+    found = connection.execute(
+        f"SELECT sum(a.lists) FILTER (b.lists > 0) / sum(a.lists), "
+        f"sum(b.lists) FILTER (a.lists > 0) / sum(b.lists) "
+        f"FROM {a} AS a FULL JOIN {b} AS b USING (query_id)"
     ).fetchall()
-    if tables == [(0,)]:
-        return False
-    return bool(connection.execute(f"SELECT 1 FROM {database}.log_entries LIMIT 1").fetchall())
+    before, after = (float(each or 0.0) for each in found[0])
+    return before, after
+
+
+def pieces_of(settings: Settings, attribute: str) -> tuple[str, ...]:
+    """The columns of an attribute, of which an intersection has several."""
+    return next(each for each in settings.attributes if JOIN.join(each) == attribute)
 
 
 def _cells_of(

@@ -3,14 +3,17 @@
 Not here: scores and counts (``decomposition``, ``counterfactuals``).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import fsum
 
 import numpy as np
 
 from metrics.weights import BoolArray, FloatArray
-from pipeline.compare.batches.counterfactuals import Row
+
+Ends = tuple[float | None, float | None]
+"""Ends of an interval, None where there is none."""
+NOTHING: Ends = (None, None)
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,7 @@ class Change:
     """How a number moved; ``mix + treatment`` is ``change``, to the last bit.
 
     They are None where the number has no value in some batch, real or put together: ``reason``.
+    The three have intervals, which hold at once.
     """
 
     before: float | None
@@ -26,6 +30,9 @@ class Change:
     mix: float | None = None
     treatment: float | None = None
     reason: str | None = None
+    change_interval: Ends = NOTHING
+    mix_interval: Ends = NOTHING
+    treatment_interval: Ends = NOTHING
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,8 @@ class Part:
 
     ``lists_before`` and ``lists_after`` are its lists in A and B, ``before`` and ``after`` the
     score of the cell by itself.  ``mix`` and ``treatment`` are its parts of those of the score,
-    ``groups`` the same of each group's value; None where that has no split.
+    ``groups`` the same of each group's value; None where that has no split.  Intervals of all
+    parts that are listed hold at once.
     """
 
     cell: str
@@ -45,6 +53,8 @@ class Part:
     mix: float
     treatment: float
     groups: Mapping[str, tuple[float, float] | None]
+    mix_interval: Ends = NOTHING
+    treatment_interval: Ends = NOTHING
 
 
 @dataclass(frozen=True)
@@ -84,40 +94,40 @@ def additive(change: float, mix: float) -> tuple[float, float, float]:
 def changes_alone(
     start: FloatArray,
     end: FloatArray,
-    steps: Sequence[Row],
-    at_start: Callable[[FloatArray], FloatArray],
-    at_end: Callable[[FloatArray], FloatArray],
+    steps: FloatArray,
+    at_start: Callable[[str, FloatArray], FloatArray],
+    at_end: Callable[[str, FloatArray], FloatArray],
 ) -> FloatArray:
-    """What each step changes, as the mean of being the first and the last; shape (steps, numbers).
+    """What each step changes, as the mean of being the first and the last.
 
-    All steps lead from ``start`` to ``end``.  Where one of the two is not defined, the other
-    counts; where neither is, 0.
+    All ``steps``, shape (resamples, cells, size), lead from ``start`` to ``end``, (resamples,
+    size).  The functions give numbers of states, and what they return has shape (resamples, cells,
+    numbers).  Where one of the two is not defined, the other counts; where neither is, 0.
     """
-    low, high = at_start(start), at_end(end)
-    changes = np.zeros((len(steps), len(low)))
-    for at, step in enumerate(steps):
-        if len(step.at) == 0:
-            continue
-        first, last = start.copy(), end.copy()
-        first[step.at] += step.value
-        last[step.at] -= step.value
-        gains = np.stack([at_start(first) - low, high - at_end(last)])
-        defined = ~np.isnan(gains)
-        sums = np.where(defined, gains, 0.0).sum(axis=0)
-        changes[at] = sums / np.maximum(defined.sum(axis=0), 1)
-    return changes
+    low, high = at_start("none", start[:, None]), at_end("all", end[:, None])
+    gains = np.stack(
+        [
+            at_start("one", start[:, None] + steps) - low,
+            high - at_end("all but one", end[:, None] - steps),
+        ]
+    )
+    defined = ~np.isnan(gains)
+    sums = np.where(defined, gains, 0.0).sum(axis=0)
+    return np.where(
+        steps.any(axis=2, keepdims=True), sums / np.maximum(defined.sum(axis=0), 1), 0.0
+    )
 
 
 def shared_out(alone: FloatArray, difference: FloatArray, moved: BoolArray) -> FloatArray:
-    """``alone``, shape (cells, numbers), made to add up to ``difference``, shape (numbers,).
+    """``alone``, shape (..., cells, numbers), made to add up to ``difference``, (..., numbers).
 
     What is over or lacking goes to cells in proportion to their absolute parts; to all that
     ``moved``, in equal parts, where none has one.
     """
-    rest = difference - np.array([fsum(column) for column in alone.T])
+    rest = difference - alone.sum(axis=-2)
     weight = np.abs(alone)
-    none = weight.sum(axis=0) == 0
-    weight[:, none] = moved[:, None]
-    total = weight.sum(axis=0)
-    found: FloatArray = alone + rest * weight / np.where(total > 0, total, 1.0)
+    none = weight.sum(axis=-2, keepdims=True) == 0
+    weight = np.where(none, moved[..., None], weight)
+    total = weight.sum(axis=-2, keepdims=True)
+    found: FloatArray = alone + rest[..., None, :] * weight / np.where(total > 0, total, 1.0)
     return found

@@ -6,11 +6,10 @@ Counts are additive, and so are such rows: cells times weights, added up in the 
 are the counts of a batch with another mix of cells.  They need not be whole numbers.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import nan
 from typing import Any, cast
 
 import numpy as np
@@ -18,181 +17,185 @@ import numpy as np
 from metrics import (
     UNKNOWN,
     Counts,
-    GroupMetric,
     ListSums,
     Measure,
     PairCounts,
     PrefixCounts,
-    RankHistogram,
-    ScoreName,
-    evaluate,
+    Replicates,
+    Total,
+    asked,
+    bare_ranks,
 )
-from metrics.weights import FloatArray, IntArray
+from metrics.asked import total_of
+from metrics.weights import BoolArray, FloatArray, IntArray
 
-_HISTOGRAM = ("rows", "judged", "relevant", "relevance", "click_known", "click")
-_PAIRS = ("lists", "share")
-_PREFIXES = ("entropy", "share", "own")
-_SUMS = ("lists", "value", "weight")
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of numbers that is 0 but for ``value`` at ``at``; both of shape (entries,)."""
-
-    at: IntArray
-    value: FloatArray
-
-    def times(self, factor: float) -> "Row":
-        """The same counts, ``factor`` times."""
-        return Row(self.at, self.value * factor)
-
-    def less(self, other: "Row", size: int) -> "Row":
-        """What is here less ``other``, of rows of ``size`` numbers, without what cancels out."""
-        whole = np.zeros(size)
-        whole[self.at] = self.value
-        whole[other.at] -= other.value
-        at = np.flatnonzero(whole)
-        return Row(at, whole[at])
+PAIRS = ("lists", "share")
+PREFIXES = ("entropy", "share", "own")
+SUMS = ("lists", "value", "weight")
+_ROWS = total_of("rows", None)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which number of a row is which count.
+    """Which number of a row is which sum over lists.
 
-    ``groups`` are all that any cell has, in name order.  ``group`` and ``rank`` say where in the
-    histogram rows stand, shape (places,), by group, then rank.  ``known`` are log columns, and
-    ``sums`` the readings of the measure that have sums over lists, of ``width`` numbers each.
+    ``groups`` are all that any cell has, in name order, ``totals`` the sums over the rank histogram
+    that the measure asks for, with the weights of the ranks 1..``depth``.  ``known`` are log
+    columns, and ``sums`` the readings of the measure that have sums over lists.
     """
 
     measure: Measure
     groups: tuple[str, ...]
-    group: IntArray
-    rank: IntArray
+    depth: int
+    totals: Mapping[Total, FloatArray | None]
     known: tuple[str, ...]
     sums: tuple[tuple[str, str | None], ...]
-    width: int
 
     @classmethod
     def of(cls, measure: Measure, counts: Sequence[Counts]) -> "Layout":
         """The layout that holds all of ``counts``, as far as ``measure`` looks at them."""
-        groups = tuple(sorted({name for each in counts for name in each.groups}))
-        code = {name: at for at, name in enumerate(groups)}
-        places = [np.stack([_codes(each, code), each.ranks.rank]) for each in counts]
-        group, rank = np.unique(np.concatenate(places, axis=1), axis=1)
+        depth = max(int(each.ranks.rank.max(initial=1)) for each in counts)
         keys = {(measure.label, reading) for reading in measure.list_functions}
         return cls(
             measure,
-            groups,
-            group,
-            rank,
+            tuple(sorted({name for each in counts for name in each.groups})),
+            depth,
+            {_ROWS: None, **({} if measure.uses_lists else asked(measure, depth).totals)},
             tuple(sorted({name for each in counts for name in each.known_rows})),
             tuple(sorted(keys.intersection(*(each.list_sums for each in counts)), key=str)),
-            len(groups) if measure.metric.per_group else 1,
         )
 
     @cached_property
-    def _starts(self) -> list[int]:
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the rank histogram that are asked for."""
+        return tuple(dict.fromkeys(column for column, _ in self.totals))
+
+    @cached_property
+    def per_list(self) -> bool:
+        """Whether pairs, prefixes or sums over lists are asked for, beside the rank histogram."""
+        fields = asked(self.measure, (self.measure.k or 1) + 1).fields
+        return bool(fields & {"pairs", "prefixes", "list_sums"})
+
+    @property
+    def width(self) -> int:
+        """Numbers of a sum over lists."""
+        return len(self.groups) if self.measure.metric.per_group else 1
+
+    @cached_property
+    def starts(self) -> list[int]:
         """Where the parts of a row begin, and where it ends.
 
-        Lists, rows with a known value, histogram, pairs, prefixes, sums over lists.
+        Lists, rows with a known value, totals, pairs, prefixes, sums over lists.
         """
+        groups, per_list = len(self.groups), int(self.per_list)
         sizes = (
             1,
             len(self.known),
-            len(_HISTOGRAM) * len(self.rank),
-            len(_PAIRS) * len(self.groups),
-            len(_PREFIXES) * len(self.groups),
-            len(_SUMS) * len(self.sums) * self.width,
+            groups * len(self.totals),
+            groups * len(PAIRS) * per_list,
+            groups * len(PREFIXES) * per_list,
+            self.width * len(SUMS) * len(self.sums) * per_list,
         )
         return [0, *np.cumsum(sizes).tolist()]
 
     @property
     def size(self) -> int:
         """Numbers in a row."""
-        return self._starts[-1]
+        return self.starts[-1]
 
-    def row(self, counts: Counts) -> Row:
-        """``counts`` as a row."""
-        state = np.zeros(self.size)
-        _, known, histogram, pairs, prefixes, sums, _ = self._starts
+    def row(self, counts: Counts) -> FloatArray:
+        """``counts`` as a row, shape (size,)."""
+        ranks = counts.ranks
         code = {name: at for at, name in enumerate(self.groups)}
-        state[0] = counts.lists
-        state[known:histogram] = [counts.known_rows.get(name, 0) for name in self.known]
-        depth = int(self.rank.max(initial=0)) + 1
-        place = np.searchsorted(
-            self.group * depth + self.rank, _codes(counts, code) * depth + counts.ranks.rank
-        )
-        _put(state[histogram:pairs], _HISTOGRAM, counts.ranks, place)
-        groups = np.array([code[name] for name in counts.groups], dtype=np.int64)
-        if counts.pairs is not None:
-            _put(state[pairs:prefixes], _PAIRS, counts.pairs, groups)
-        if counts.prefixes is not None:
-            _put(state[prefixes:sums], _PREFIXES, counts.prefixes, groups)
-        measured_groups = groups if self.measure.metric.per_group else np.zeros(1, dtype=np.int64)
-        tables = state[sums:].reshape(len(self.sums), len(_SUMS) * self.width)
-        for table, key in zip(tables, self.sums, strict=True):
-            _put(table, _SUMS, counts.list_sums[key], measured_groups)
-        at = np.flatnonzero(state)
-        return Row(at, state[at])
+        own = np.array([code[name] for name in counts.groups], dtype=np.int64)
+        columns = {name: getattr(ranks, name) for name in self.columns}
+        nowhere = np.zeros(len(ranks.rank), dtype=np.int64)
+        row: FloatArray = self.rows(1, nowhere, own[ranks.group], ranks.rank, columns)[0]
+        row[0] = counts.lists
+        row[1 : self.starts[2]] = [counts.known_rows.get(name, 0) for name in self.known]
+        if self.per_list:
+            pairs, prefixes, sums = (row[a:b] for a, b in pairwise(self.starts[3:]))
+            if counts.pairs is not None:
+                _put(pairs, PAIRS, counts.pairs, own)
+            if counts.prefixes is not None:
+                _put(prefixes, PREFIXES, counts.prefixes, own)
+            places = own if self.measure.metric.per_group else np.zeros(1, dtype=np.int64)
+            tables = sums.reshape(len(self.sums), len(SUMS) * self.width)
+            for table, key in zip(tables, self.sums, strict=True):
+                if key in counts.list_sums:
+                    _put(table, SUMS, counts.list_sums[key], places)
+        return row
 
-    def counts(self, state: FloatArray, like: Counts) -> Counts:
-        """The counts that a row stands for, shape (size,); what is no count is as in ``like``.
+    def rows(
+        self,
+        count: int,
+        row: IntArray,
+        group: IntArray,
+        rank: IntArray,
+        columns: Mapping[str, Any],
+    ) -> FloatArray:
+        """Rows that hold nothing but totals, shape (count, size), from rank histograms.
 
-        Its groups are those with rows, and those that the measure expects.
+        ``row``, ``group`` and ``rank`` say whose an entry is, and ``columns`` what it counts, all
+        of shape (entries,).
         """
-        _, known_rows, histogram, pairs, prefixes, sums = (
-            state[a:b] for a, b in pairwise(self._starts)
-        )
-        columns = histogram.reshape(len(_HISTOGRAM), -1)
-        rows = np.bincount(self.group, weights=columns[0], minlength=len(self.groups))
+        found = np.zeros((count, self.size))
+        groups = len(self.groups)
+        place = row * groups + group
+        at = self.starts[2]
+        for (column, _), weight in self.totals.items():
+            values = columns[column].astype(np.float64)
+            if weight is not None:
+                values = values * weight[rank - 1]
+            sums = np.bincount(place, weights=values, minlength=count * groups)
+            found[:, at : at + groups] = sums.reshape(count, groups)
+            at += groups
+        return found
+
+    def present(self, row: FloatArray, like: Counts) -> BoolArray:
+        """The groups with rows, and those that the measure expects, shape (groups,)."""
         expected = _expected(self.measure, like)
-        groups_kept = np.array(
-            [n > 0 or name in expected for n, name in zip(rows, self.groups, strict=True)],
-            dtype=np.bool_,
+        rows = row[self.starts[2] :][: len(self.groups)]
+        return np.array([n > 0 or g in expected for n, g in zip(rows, self.groups, strict=True)])
+
+    def counts(self, rows: FloatArray, like: Counts, present: BoolArray) -> Replicates:
+        """The counts that rows stand for, of shape (size,), or (replicates, size).
+
+        What is no count is as in ``like``, and there are no groups but those ``present``.
+        """
+        lead = rows.shape[:-1]
+        known, totals, pairs, prefixes, sums = (
+            rows[..., a:b] for a, b in pairwise(self.starts[1:])
         )
-        rows_kept = groups_kept[self.group]
-        place = np.cumsum(groups_kept) - 1
-        measured_groups = (
-            groups_kept if self.measure.metric.per_group else np.ones(1, dtype=np.bool_)
-        )
-        tables = sums.reshape(len(self.sums), len(_SUMS), self.width)[:, :, measured_groups]
+
+        def grouped(part: FloatArray) -> list[FloatArray]:
+            tables = part.reshape(*lead, -1, len(self.groups))[..., present]
+            return [tables[..., at, :] for at in range(tables.shape[-2])]
+
+        measured = sums.reshape(*lead, len(self.sums) * self.per_list, len(SUMS), self.width)
+        if self.measure.metric.per_group:
+            measured = measured[..., present]
+        first = known if not lead else known[0]
         # Nothing that is computed from counts asks them to be whole numbers.
-        histogram_columns = cast(Any, columns[:, rows_kept])
-        pair_columns = cast(Any, pairs.reshape(len(_PAIRS), -1)[:, groups_kept])
-        prefix_columns = prefixes.reshape(len(_PREFIXES), -1)[:, groups_kept]
-        return replace(
-            like,
-            lists=cast(int, float(state[0])),
-            groups=tuple(name for name, yes in zip(self.groups, groups_kept, strict=True) if yes),
-            ranks=RankHistogram(
-                place[self.group[rows_kept]], self.rank[rows_kept], *histogram_columns
-            ),
-            pairs=PairCounts(*pair_columns) if like.pairs is not None else None,
-            prefixes=PrefixCounts(*prefix_columns) if like.prefixes is not None else None,
+        return Replicates(
+            lists=rows[..., :1] if lead else float(rows[0]),
+            groups=tuple(name for name, yes in zip(self.groups, present, strict=True) if yes),
+            ranks=bare_ranks(self.depth),
+            binary=like.binary,
+            pairs=PairCounts(*cast(Any, grouped(pairs))) if self.per_list else None,
+            prefixes=PrefixCounts(*grouped(prefixes)) if self.per_list else None,
             items=None,
-            known_rows=dict(zip(self.known, known_rows.tolist(), strict=True)),
+            catalogue=like.catalogue,
+            target=like.target,
+            unknown_counts=like.unknown_counts,
+            absent=like.absent,
+            known_rows=cast(Any, dict(zip(self.known, first.tolist(), strict=True))),
+            totals=dict(zip(self.totals, grouped(totals), strict=True)),
             list_sums={
-                key: ListSums(*cast(Any, table))
-                for key, table in zip(self.sums, tables, strict=True)
+                key: ListSums(*(cast(Any, measured[..., at, n, :]) for n in range(len(SUMS))))
+                for at, key in enumerate(self.sums if self.per_list else ())
             },
         )
-
-    def pooled(self, parts: Sequence[Counts], like: Counts) -> Counts | None:
-        """What cells hold together; None for none."""
-        state = np.zeros(self.size)
-        for row in map(self.row, parts):
-            state[row.at] += row.value
-        return (
-            replace(self.counts(state, like), lists=sum(each.lists for each in parts))
-            if parts
-            else None
-        )
-
-
-def _codes(counts: Counts, code: dict[str, int]) -> IntArray:
-    """The group of each entry of the histogram, as ``code`` numbers groups."""
-    own = np.array([code[name] for name in counts.groups], dtype=np.int64)
-    return own[counts.ranks.group]
 
 
 def _put(part: FloatArray, names: Sequence[str], source: object, where: IntArray) -> None:
@@ -205,42 +208,3 @@ def _expected(measure: Measure, like: Counts) -> set[str]:
     """Groups that count although no row has them."""
     named = {"catalogue": like.catalogue, "target": like.target}.get(measure.expects or "")
     return {name for name in named or () if like.unknown_counts or name != UNKNOWN}
-
-
-@dataclass(frozen=True)
-class Point:
-    """A score and the group values behind it; what is undefined is NaN and has a reason."""
-
-    value: float
-    reason: str | None
-    worst_group: str | None
-    groups: dict[str, float]
-    reasons: dict[str, str]
-
-    def numbers(self, groups: Sequence[str]) -> FloatArray:
-        """The score, then the values of ``groups``, NaN for those that it lacks."""
-        return np.array([self.value, *(self.groups.get(name, nan) for name in groups)])
-
-
-def point(name: ScoreName, counts: Counts, *, top_is_good: bool = True) -> Point:
-    """What ``name`` is on ``counts``."""
-    evaluated = evaluate(name.measure, counts, top_is_good=top_is_good)
-    # A measure that was narrowed to one aggregation has no other.
-    own = next(each for each in evaluated.scores if each.name.aggregation == name.aggregation)
-    groups: dict[str, float] = {}
-    reasons: dict[str, str] = {}
-    if evaluated.values is not None:
-        groups = dict(zip(evaluated.groups, evaluated.values.values.tolist(), strict=True))
-        stated = zip(evaluated.groups, evaluated.values.reasons, strict=True)
-        reasons = {group: reason.value for group, reason in stated if reason is not None}
-    value = nan if own.value is None else own.value
-    return Point(value, own.reason, own.worst_group, groups, reasons)
-
-
-def narrowed(name: ScoreName) -> ScoreName:
-    """The same score of a measure that computes no other: to be evaluated many times."""
-    metric = name.measure.metric
-    if not isinstance(metric, GroupMetric):
-        return name
-    ways = tuple(each for each in metric.aggregations if each == name.aggregation)
-    return ScoreName(replace(name.measure, metric=replace(metric, aggregations=ways)), *ways)

@@ -3,22 +3,30 @@
 Not here: the split itself (``decomposition``), and its report (``report``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from metrics import Counts, Measure, ScoreName, asked, parse_score
-from pipeline.compare.batches.cells import Stored, query_cells, slice_cells, stored
+from metrics import ScoreName, parse_score
+from pipeline.compare.batches.answers import (
+    Answer,
+    answered,
+    furthest,
+    without_intervals,
+    without_parts,
+)
+from pipeline.compare.batches.cells import stored
 from pipeline.compare.batches.contributions import Split
-from pipeline.compare.batches.counterfactuals import point
-from pipeline.compare.batches.decomposition import split
+from pipeline.compare.batches.dividing import Divided, Dividing, is_hidden
 from pipeline.compare.batches.report import Explanation, Side
+from pipeline.compare.batches.request_cells import LARGE
+from pipeline.compare.batches.requests import QUERY
+from pipeline.compare.batches.scorer import point
+from pipeline.compare.batches.uncertainty import with_intervals
 from pipeline.errors import NoData, SettingsError, several
 from pipeline.history.manifest import Manifest, manifest
-from pipeline.privacy.small_cells import ALL, Block, Hidden, Place
+from pipeline.privacy.small_cells import ALL
 from pipeline.settings.audit import Settings
 from pipeline.settings.batch_keys import check_batch_key
-
-QUERY = "query"
-"""What ``by`` calls the split by queries."""
 
 
 def explain(
@@ -53,7 +61,7 @@ def explain(
         raise SettingsError(f"--against {batch}: a batch is not compared with itself")
     sides = (stored(settings, first, manifest_rows), stored(settings, batch, manifest_rows))
     asked_of = chosen if name.measure.metric.grouped else None
-    few = [side.batch for side in sides if _is_hidden(side.hidden, ALL, asked_of)]
+    few = [side.batch for side in sides if is_hidden(side.hidden, ALL, asked_of)]
     if few:
         raise NoData(
             f"{name.label}: {' and '.join(few)} is about too few for it to be told "
@@ -70,28 +78,92 @@ def explain(
     if undefined:
         of = f" of {chosen}" if name.measure.metric.grouped else ""
         raise NoData(several(f"{name.label}{of} has no value to compare", undefined))
-    splits: dict[str, Split] = {}
-    refused: dict[str, str] = {}
-    for way in ways:
-        try:
-            check_way(name.measure, way)
-            way_split = _split(settings, name, chosen, way, sides, (a, b))
-            if way_split.score.reason is not None:
-                raise NoData(way_split.score.reason)
-            splits[way] = way_split
-        except (SettingsError, NoData) as error:
-            refused[way] = str(error)
-    if refused and (by or not splits):
-        problems = [f"by {way}: {cause}" for way, cause in refused.items()]
-        raise SettingsError(several(f"{name.label} cannot be split", problems))
+    with Dividing(settings, name, chosen, sides, (a, b)) as dividing:
+        details: dict[str, Divided] = {}
+        refused: dict[str, str] = {}
+        apart: Divided | None = None
+        for way in ways:
+            try:
+                found = dividing.by(way)
+                if found.is_apart and way not in settings.slices:
+                    apart = found
+                    raise NoData("no query of one batch is in the other")
+                details[way] = found
+            except (SettingsError, NoData) as error:
+                refused[way] = str(error)
+        if refused and (by or not (details or apart)):
+            problems = [f"by {way}: {cause}" for way, cause in refused.items()]
+            raise SettingsError(several(f"{name.label} cannot be split", problems))
+        answer = _answer(settings, dividing, details, apart, asked_by=bool(by))
     return Explanation(
         score=name.label,
         attribute=chosen if name.measure.metric.grouped else None,
         before=Side(sides[0].batch, a.lists, points[0].value, points[0].worst_group),
         after=Side(sides[1].batch, b.lists, points[1].value, points[1].worst_group),
-        splits=splits,
+        answer=answer,
+        splits=_told(details, answer),
         refused=refused,
     )
+
+
+def _answer(
+    settings: Settings,
+    dividing: Dividing,
+    details: Mapping[str, Divided],
+    apart: Divided | None,
+    *,
+    asked_by: bool,
+) -> Answer:
+    """The answer, by the rule of ``request_cells``; where one column is asked for, by that."""
+    confidence = settings.evidence.confidence
+    queries = QUERY in details and QUERY not in settings.slices
+    columns = [way for way in details if not (queries and way == QUERY)]
+    if not (asked_by and len(details) == 1):
+        found = dividing.finest(columns, with_queries=queries)
+        if found is not None and found.resamples is not None:
+            return answered(found.by, found.split.score, found.shared, found.resamples, confidence)
+    # Queries of one batch alone bring their treatment with them.
+    usable = {
+        way: each
+        for way, each in details.items()
+        if (asked_by and len(details) == 1)
+        or (way in columns and max(each.shared) > 0)
+        or min(each.shared) >= LARGE
+    }
+    if not usable:
+        first = next(each for each in (*details.values(), apart) if each is not None)
+        return without_parts(
+            first.split.score,
+            first.resamples,
+            "too few requests of one batch have their like in the other",
+            confidence,
+        )
+    way = furthest({way: (each.split.score, each.resamples) for way, each in usable.items()})
+    best = usable[way]
+    others = [
+        (each.split.score, each.resamples)
+        for other, each in usable.items()
+        if other != way and each.resamples is not None
+    ]
+    if best.resamples is None:
+        return without_intervals(
+            best.by, best.split.score, best.shared, dividing.no_intervals, confidence
+        )
+    return answered(best.by, best.split.score, best.shared, best.resamples, confidence, others)
+
+
+def _told(details: Mapping[str, Divided], answer: Answer) -> dict[str, Split]:
+    """The splits with intervals; those of all tables hold at once."""
+    confidence = 1.0 - (1.0 - answer.confidence) / max(1, len(details))
+    found = {}
+    for way, each in details.items():
+        split = each.split
+        if each.resamples is not None:
+            split = with_intervals(split, each.cut, each.resamples, confidence)
+            ends = (answer.change.lower, answer.change.upper)
+            split = replace(split, score=replace(split.score, change_interval=ends))
+        found[way] = split
+    return found
 
 
 def _named(label: str) -> ScoreName:
@@ -130,48 +202,3 @@ def _before(known: Manifest, batch: str) -> str:
     if not earlier:
         raise NoData(f"there is no batch before {batch} in the history; name one with --against")
     return max(earlier)
-
-
-def check_way(measure: Measure, way: str) -> None:
-    """SettingsError where what a measure is made of does not add up over the cells of ``way``."""
-    fields = asked(measure, (measure.k or 1) + 1).fields
-    if measure.metric.by_query is not None:
-        raise SettingsError(
-            "it looks at all lists of a query together, and they can fall into several cells"
-        )
-    if "items" in fields:
-        raise SettingsError(
-            "it sums up items, each over all lists that show it, so that cells do not add up"
-        )
-    if way == QUERY and fields & {"pairs", "prefixes", "list_sums"}:
-        raise SettingsError("it needs sums over lists, which are kept per slice only")
-
-
-def _split(
-    settings: Settings,
-    name: ScoreName,
-    attribute: str,
-    way: str,
-    sides: tuple[Stored, Stored],
-    whole: tuple[Counts, Counts],
-) -> Split:
-    good = settings.top_of_list == "good"
-    if way == QUERY and QUERY not in settings.slices:
-        if settings.privacy.min_cell > 1:
-            raise SettingsError("a query is too few to be told of (privacy.min_cell)")
-        named = [(side.batch, counts) for side, counts in zip(sides, whole, strict=True)]
-        return split(name, query_cells(settings, attribute, *named), *whole, top_is_good=good)
-    cells = slice_cells(settings, name.measure, attribute, way, *sides)
-    asked_of = attribute if name.measure.metric.grouped else None
-    left_out = {
-        value
-        for value in cells
-        for side in sides
-        if _is_hidden(side.hidden, Place(way, value), asked_of)
-    }
-    return split(name, cells, *whole, top_is_good=good, left_out=left_out)
-
-
-def _is_hidden(out: Hidden, place: Place, attribute: str | None) -> bool:
-    """Whether nothing is told of a slice, or of an attribute in it."""
-    return place in out.places or (attribute is not None and Block(*place, attribute) in out.blocks)

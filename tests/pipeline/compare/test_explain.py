@@ -18,9 +18,10 @@ from pipeline import score
 from pipeline.compare.batches import cells as cells_module
 from pipeline.compare.batches.cells import query_cells, slice_cells, stored
 from pipeline.compare.batches.contributions import Split, additive, shared_out
-from pipeline.compare.batches.counterfactuals import point
-from pipeline.compare.batches.decomposition import split
-from pipeline.compare.batches.explain import check_way, explain
+from pipeline.compare.batches.dividing import check_way
+from pipeline.compare.batches.explain import explain
+from pipeline.compare.batches.partition import split
+from pipeline.compare.batches.scorer import point
 from pipeline.errors import SettingsError
 from pipeline.history.manifest import manifest
 from pipeline.runs.batches import run_batch
