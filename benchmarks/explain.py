@@ -198,7 +198,7 @@ def tables(nights: int, large: int, seed: int) -> Iterator[tuple[str, str]]:
 
 
 @click.command(help=__doc__)
-@click.option("--nights", default=1000, show_default=True, help="Pairs of nights of each world.")
+@click.option("--nights", default=400, show_default=True, help="Pairs of nights of each world.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the simulations.")
 @click.option("--quick", is_flag=True, help="Few and small simulations, to see that all runs.")
 @click.option("--document", default=DOCUMENT, type=click.Path(path_type=Path), show_default=False)
