@@ -188,7 +188,7 @@ def tables(nights: int, large: int, seed: int) -> Iterator[tuple[str, str]]:
     single = ("unchanged", "unchanged, equal groups", "mix", "treatment", "both")
     rows = [[name, *row_of(name, nights, large, seed, by_column=True)] for name in single]
     yield "answers by one column", table(HEADS, rows)
-    some = max(1, nights // 4)
+    some = max(1, nights // 2)
     rows = [
         [f"{markets}", *(share(count, some) for count in false_leaders(markets, some, seed))]
         for markets in (3, 30, 200)
@@ -198,7 +198,7 @@ def tables(nights: int, large: int, seed: int) -> Iterator[tuple[str, str]]:
 
 
 @click.command(help=__doc__)
-@click.option("--nights", default=400, show_default=True, help="Pairs of nights of each world.")
+@click.option("--nights", default=200, show_default=True, help="Pairs of nights of each world.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the simulations.")
 @click.option("--quick", is_flag=True, help="Few and small simulations, to see that all runs.")
 @click.option("--document", default=DOCUMENT, type=click.Path(path_type=Path), show_default=False)

@@ -12,8 +12,9 @@ request at once.
 3.  Otherwise by the single slice column whose mix is furthest from nothing, in standard errors.
 
 Lists without their like in the other batch are compared with the other lists of their slice values
-that lack theirs, or else with all that do; only lists with a slice value that the other batch has
-nowhere count as mix.
+that lack theirs, and where one batch has hardly any of those, with those of the rarest queries; or
+else with all that lack theirs.  Only lists with a slice value that the other batch has nowhere
+count as mix.
 """
 
 from dataclasses import dataclass
@@ -102,17 +103,37 @@ def _comparable(requests: Requests) -> BoolArray:
     return found
 
 
+def _company(lists: FloatArray, joint: IntArray, rest: BoolArray, own: BoolArray) -> BoolArray:
+    """Which of their ``own`` cells join the ``rest`` of their slice values, shape (kinds,).
+
+    A rest of one batch alone, or nearly, has nothing to be compared with but lists of other slices.
+    So the rarest kinds join it, until both batches have at least half as many lists as the other.
+    """
+    found = np.zeros(len(own), dtype=np.bool_)
+    size = int(joint.max(initial=-1)) + 1
+    sums: FloatArray = np.array(
+        [np.bincount(joint, weights=each * rest, minlength=size) for each in lists], dtype=float
+    )
+    for at in np.argsort(lists.sum(axis=0), kind="stable"):
+        code = joint[at]
+        if own[at] and 2 * sums[:, code].min() < sums[:, code].max():
+            found[at] = True
+            sums[:, code] = sums[:, code] + lists[:, at]
+    return found
+
+
 def _cut(
     requests: Requests, joint: IntArray, comparable: BoolArray, own: BoolArray, code: IntArray
 ) -> Cut:
     size = len(own) + 1
+    before, after = (
+        float(each[own].sum() / total) if (total := each[comparable].sum()) else 0.0
+        for each in requests.lists
+    )
+    own = own & ~_company(requests.lists, joint, comparable & ~own, own)
     rest = comparable & ~own
     alike = rest & _in_both(requests, joint, rest)
     label = np.where(own, code, np.where(alike, size + joint, 2 * size))
     label = np.where(comparable, label, 3 * size + joint)
     names, cell = np.unique(label, return_inverse=True)
-    before, after = (
-        float(each[own].sum() / total) if (total := each[comparable].sum()) else 0.0
-        for each in requests.lists
-    )
     return Cut(np.asarray(cell.reshape(-1), dtype=np.int64), len(names), (before, after))

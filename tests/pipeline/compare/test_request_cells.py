@@ -34,8 +34,17 @@ def test_what_lacks_its_like_is_compared_within_its_slice() -> None:
     assert cut.shared == (0.9, 0.95)
 
 
-def test_what_its_slice_lacks_is_compared_with_all_that_do() -> None:
-    cut = by_query(requests(("a", 9, 9), ("a", 1, 0), ("b", 9, 9), ("b", 0, 1)))
+def test_what_has_nothing_to_be_compared_with_gets_the_rarest_of_its_slice() -> None:
+    cut = by_query(requests(("a", 9, 9), ("a", 2, 2), ("a", 1, 0), ("b", 9, 9), ("b", 0, 1)))
+    assert together(cut) == [{0}, {1, 2}, {3, 4}]
+    # Many ask for many.
+    cut = by_query(requests(("a", 9, 9), ("a", 2, 2), ("a", 1, 1), ("a", 3, 0)))
+    assert together(cut) == [{0}, {1, 2, 3}]
+    assert cut.shared == (0.8, 1)
+
+
+def test_what_its_slices_lack_is_compared_with_all_that_do() -> None:
+    cut = by_query(requests(("ax", 9, 9), ("ay", 1, 0), ("by", 9, 9), ("bx", 0, 1)))
     assert together(cut) == [{0}, {1, 3}, {2}]
 
 
