@@ -19,6 +19,7 @@ TABLE = re.compile(r"<!-- measured: ([^>]+) -->\n(.*?)<!-- /measured -->", re.DO
         ("intervals", "evidence"),
         ("noise", "noise"),
         pytest.param("explain", "explaining", marks=pytest.mark.slow),
+        pytest.param("windows", "windows", marks=pytest.mark.slow),
     ],
 )
 def test_quick_measurements_fill_the_page(
