@@ -108,7 +108,8 @@ def window_findings(
         subject = Subject.about("window", series)
         over = [row for row in rows if row["status"] == "breach"]
         if not over:
-            into.fine.add(subject)
+            # What one window cannot tell is not over because another one is ok.
+            into.fine.update({subject} if all(row["status"] == "ok" for row in rows) else ())
             continue
         into.found.add(subject)
         first = over[0]["first_day"]

@@ -43,7 +43,7 @@ class Windows:
     """Scores of windows that end with batches from a certain one on.
 
     ``rows`` of window_scores are those that belong in the place of what is stored of the batches
-    ``changed``; ``judged`` are rows that are ok or a breach, by batch, shortest window first.
+    ``changed``; ``judged`` are rows with a threshold, by batch, shortest window first.
     """
 
     rows: Sequence[Row] = ()
@@ -175,12 +175,12 @@ def _judged(
     connection: duckdb.DuckDBPyConnection, start: str, changed: Collection[str], rows: Sequence[Row]
 ) -> dict[str, dict[Series, list[Row]]]:
     standing = connection.sql(
-        "FROM history.window_scores WHERE batch >= ? AND status IN ('ok', 'breach') "
+        "FROM history.window_scores WHERE batch >= ? AND status <> 'not_judged' "
         "AND NOT list_contains(?, batch)",
         params=[start, sorted(changed)],
     ).to_arrow_table()
     found: dict[str, dict[Series, list[Row]]] = {}
-    here = [row for row in rows if row["status"] in ("ok", "breach")]
+    here = [row for row in rows if row["status"] != "not_judged"]
     for row in sorted([*standing.to_pylist(), *here], key=lambda each: int(each["days"])):
         found.setdefault(row["batch"], {}).setdefault(Series.of(row), []).append(row)
     return found

@@ -16,6 +16,8 @@ from pipeline.history.forget_batch import forget_batch
 from pipeline.integrity.verify import verify
 from pipeline.monitoring.alerts import alerts, mark
 from pipeline.monitoring.assess import assess
+from pipeline.monitoring.findings import Findings, window_findings
+from pipeline.monitoring.subjects import Series, Subject
 from pipeline.monitoring.windows import windows_of
 from pipeline.publish.copy import publish
 from pipeline.runs.batches import run_batch
@@ -260,6 +262,29 @@ def test_nothing_is_told_of_what_a_day_leaves_out(tmp_path: Path) -> None:
     told_of = {batch for batch, value in rows if value == "mobile"}
     assert told_of == {DAYS[0], "2026-01-09"}
     assert {batch for batch, value in rows if value == "all"} == {batch for batch, _ in nights}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        (("ok", "ok"), "fine"),
+        (("ok", "insufficient"), ""),
+        (("ok", "undefined"), ""),
+        (("insufficient", "breach"), "found"),
+        (("ok", "breach"), "found"),
+    ],
+)
+def test_a_window_that_cannot_be_told_ends_nothing(
+    statuses: tuple[str, str], expected: str
+) -> None:
+    series = Series("all", "all", "group", "EXP", "MinMaxRatio")
+    rows = [{"status": each, "first_day": DAYS[0]} for each in statuses]
+    into = Findings(NEXT)
+    window_findings(into, {series: rows}, lambda first, last: (), ())
+    subject = Subject.about("window", series)
+    assert [name for name in ("found", "fine") if subject in getattr(into, name)] == (
+        [expected] if expected else []
+    )
 
 
 def test_only_days_have_windows() -> None:
