@@ -15,7 +15,6 @@ from pipeline.publish.conclusions.score_texts import ScoreTexts
 from schemas.columns import Row
 from schemas.monitoring import MISSING_GROUP
 
-
 _RARE = 0.05
 """Chance that is called rare where no limit is set: that of the noise floor."""
 
