@@ -36,7 +36,7 @@ THRESHOLDS = Table(
 )
 WORST_LISTS = Table(
     "worst_lists",
-    "Entries of the lists of the newest batch in which a group lacks most exposure.",
+    "Entries of the lists, batch by batch, in which a group lacks most exposure.",
     (
         BATCH,
         ATTRIBUTE,
@@ -55,8 +55,25 @@ WORST_LISTS = Table(
         Column("group_value", "VARCHAR", "group of the item"),
         Column("relevance", "DOUBLE", "its relevance; null where unknown", nullable=True),
         Column("click", "DOUBLE", "its clicks; null where unknown", nullable=True),
+        Column("query_id", "VARCHAR", "the query of the list, as stored; the list without one"),
+        Column("slices", "VARCHAR", "the list's value of each slice column, as a JSON object"),
     ),
     key=("batch", "attribute", "place", "item_id"),
+)
+LISTED_BATCHES = Table(
+    "listed_batches",
+    "Batches whose file was searched for the worst lists, and what these were made of.",
+    (
+        BATCH,
+        Column("input_hash", "VARCHAR", "digest of the delivered files"),
+        Column("file_hash", "VARCHAR", "digest of the batch file"),
+        Column(
+            "made_by",
+            "VARCHAR",
+            "digest of the settings and rules that decide on them",
+        ),
+    ),
+    key=("batch",),
 )
 ABOUT = Table(
     "about",
@@ -68,8 +85,9 @@ ABOUT = Table(
         Column("timezone", "VARCHAR", "time zone of the days"),
         Column("schedule_end", "VARCHAR", "last expected day; null where days go on", True),
         Column("schedule", "VARCHAR", "the settings that say which days are expected, as JSON"),
+        Column("settings", "VARCHAR", "the other settings that the copy follows, as JSON"),
     ),
     key=("published_at",),
 )
-COPY_TABLES = (EXPECTED_BATCHES, THRESHOLDS, WORST_LISTS, ABOUT)
+COPY_TABLES = (EXPECTED_BATCHES, THRESHOLDS, WORST_LISTS, LISTED_BATCHES, ABOUT)
 """Everything that the copy holds beside tables of the history."""

@@ -25,7 +25,7 @@ from schemas.monitoring import (
 )
 from schemas.scores import LABEL, STATUSES, WINDOW_SCORES
 
-VIEWS_VERSION = 3
+VIEWS_VERSION = 4
 """Goes up when a column or a row of a view changes its meaning, its name or its type, or goes."""
 
 
@@ -300,11 +300,11 @@ VIEWS: tuple[View, ...] = (
     _CHANGES,
     View(
         "v_lists",
-        "An entry of one of the worst lists of the newest batch, the first 50 ranks of ten.",
+        "An entry of one of the worst lists of a batch, the first 50 ranks of ten; newest first.",
         WORST_LISTS.columns,
         key=WORST_LISTS.key,
         query=f"FROM {WORST_LISTS.name}",
-        order="attribute, place, rank, item_id",
+        order="batch DESC, attribute, place, rank, item_id",
     ),
     _BATCHES,
     View(

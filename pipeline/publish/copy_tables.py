@@ -4,7 +4,7 @@ Not here: their declarations (``schemas.copy``), and the worst lists (``worst_li
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -28,6 +28,14 @@ AHEAD = timedelta(days=400)
 """Days that are written ahead where the schedule has no end: a copy that nobody renews still says
 for that long which days are missing."""
 _DAYS = ("start", "end", "timezone", "deadline_hours")
+_DECIDE: Mapping[str, set[str] | bool] = {
+    "attributes": True,
+    "metrics": True,
+    "privacy": {"min_cell"},
+    "top_of_list": True,
+    "unknown_group": True,
+}
+"""Settings that decide on what the copy says beside the history, and beside its days."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +56,19 @@ def made_of(
 ) -> Made | None:
     """What an attached copy says of itself.
 
-    None where its views are of another version, or its days those of another schedule.
+    None where its views are of another version, its days those of another schedule, or what else
+    it says that of other settings.
     """
-    there = connection.execute(
-        "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?",
+    names = connection.execute(
+        "SELECT column_name FROM duckdb_columns() WHERE database_name = ? AND table_name = ?",
         [database, ABOUT.name],
     ).fetchall()
-    if not there:
+    if not {*ABOUT.names} <= {name for (name,) in names}:
         return None
     rows = connection.execute(
         f"SELECT published_at, code_version FROM {database}.{ABOUT.name} "
-        "WHERE views_version = ? AND schedule = ?",
-        [VIEWS_VERSION, _said(settings.schedule)],
+        "WHERE views_version = ? AND schedule = ? AND settings = ?",
+        [VIEWS_VERSION, _said(settings.schedule), _others(settings)],
     ).fetchall()
     return Made(*rows[0]) if rows else None
 
@@ -74,11 +83,17 @@ def about(settings: Settings, made: Made) -> Row:
         "timezone": schedule.timezone,
         "schedule_end": schedule.end.isoformat() if schedule.end else None,
         "schedule": _said(schedule),
+        "settings": _others(settings),
     }
 
 
 def _said(schedule: Schedule) -> str:
     return json.dumps(schedule.model_dump(mode="json", include=set(_DAYS)), sort_keys=True)
+
+
+def _others(settings: Settings) -> str:
+    said = settings.model_dump(mode="json", include=dict(_DECIDE))
+    return json.dumps(said, sort_keys=True, ensure_ascii=False)
 
 
 def expected_batches(schedule: Schedule, made: Made) -> list[Row]:
