@@ -4,7 +4,7 @@ Not here: which group is worst off (``evaluate``), and readings that one metric 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Literal
 
@@ -14,6 +14,8 @@ from metrics.reasons import Reason
 from metrics.weights import FloatArray
 
 Alarm = Literal["low", "high"]
+Unit = Literal["number", "percent", "times"]
+"""How a value reads: 0.72, 72% or 0.72 times."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ class Aggregation:
     that of the group values, [low, high].  ``undefined`` takes defined group values, shape
     (groups,), and returns the reason why they have no such aggregation, None if they have.
     ``passes_over`` are reasons of groups without a value that cannot decide it: the others do.
+
+    ``plain`` follows the plain name of a metric ("exposure" and "ratio"), and ``said`` is a
+    sentence about a value in ``unit``.  It names the groups with the lowest and highest value
+    ({low}, {high}), what the metric is of ({thing}), and how a group comes to it ({verb}, in the
+    past tense, which is one for "women" and "Germany").
     """
 
     name: str
@@ -77,6 +84,9 @@ class Aggregation:
     range: Callable[[float, float], Range]
     undefined: Callable[[FloatArray], Reason | None] = _always_defined
     passes_over: frozenset[Reason] = frozenset()
+    plain: str = field(default="", kw_only=True)
+    said: str = field(default="", kw_only=True)
+    unit: Unit = field(default="number", kw_only=True)
 
 
 AGGREGATIONS: tuple[Aggregation, ...] = (
@@ -88,6 +98,9 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         alarm="low",
         range=lambda low, high: Range(0.0, 1.0),
         undefined=_needs_positive_max,
+        plain="ratio",
+        said="{low} {verb} {value} of the {thing} that {high} {verb}",
+        unit="percent",
     ),
     Aggregation(
         "MaxMinRatio",
@@ -97,6 +110,9 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         alarm="high",
         range=lambda low, high: Range(1.0, inf),
         undefined=_needs_positive_min,
+        plain="ratio of most to least",
+        said="{high} {verb} {value} the {thing} that {low} {verb}",
+        unit="times",
     ),
     Aggregation(
         "MaxMinDiff",
@@ -105,6 +121,8 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         fairest=0.0,
         alarm="high",
         range=lambda low, high: Range(0.0, high - low),
+        plain="gap",
+        said="the {thing} of {low} was {value} below that of {high}",
     ),
     Aggregation(
         "MaxAbsDiff",
@@ -113,6 +131,8 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         fairest=0.0,
         alarm="high",
         range=lambda low, high: Range(0.0, high - low),
+        plain="largest deviation",
+        said="the {thing} of one group was {value} from the mean of all; {low} {verb} least",
     ),
     Aggregation(
         "MeanAbsDev",
@@ -121,6 +141,8 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         fairest=0.0,
         alarm="high",
         range=lambda low, high: Range(0.0, (high - low) / 2),
+        plain="mean deviation",
+        said="the {thing} of groups was {value} from their mean on average; {low} {verb} least",
     ),
     Aggregation(
         # The plain norm: two equal groups do not score 0, so no side of it is an alarm.
@@ -130,6 +152,8 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         fairest=None,
         alarm=None,
         range=lambda low, high: Range(0.0, inf),
+        plain="norm",
+        said="the {thing} of groups, squared and added up, has the root {value}",
     ),
     Aggregation(
         # Population variance, as the reference computes it; its page prints 1 / (G - 1).
@@ -139,6 +163,8 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         fairest=0.0,
         alarm="high",
         range=lambda low, high: Range(0.0, (high - low) ** 2 / 4),
+        plain="variance",
+        said="the {thing} of groups has a variance of {value}; {low} {verb} least",
     ),
 )
 
@@ -150,6 +176,8 @@ WORST_DIFFERENCE = Aggregation(
     fairest=0.0,
     alarm="high",
     range=lambda low, high: Range(0.0, max(-low, high)),
+    plain="largest",
+    said="the {thing} of one group was {value} from that of the others; {low} {verb} least",
 )
 WORST_RATIO = Aggregation(
     # Who has all there is compares with nobody; the lowest ratio is another's, and is known.
@@ -160,4 +188,7 @@ WORST_RATIO = Aggregation(
     alarm="low",
     range=Range,
     passes_over=frozenset({Reason.NONE_SELECTED}),
+    plain="lowest",
+    said="{low} {verb} {value} of the {thing} that the others {verb}",
+    unit="percent",
 )

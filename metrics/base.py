@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from metrics.aggregations import AGGREGATIONS, Aggregation, Alarm, Range
+from metrics.aggregations import AGGREGATIONS, Aggregation, Alarm, Range, Unit
 from metrics.counts import Counts
 from metrics.families import FAIRNESS, Family
 from metrics.parameters import Parameter, text_of
@@ -38,6 +38,7 @@ class Reading:
     per_list: ListFunction
     fairest: float | None = None
     alarm: Alarm | None = None
+    plain: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class Metric:
     where no list has a value.  ``needs`` are the optional log columns it cannot do without; on
     rows where one of ``partial`` is missing, the metric leaves the row out rather than having no
     value.  ``by_query`` is the
-    position weight of a metric whose lists are queries: see ``Rankings``.
+    position weight of a metric whose lists are queries: see ``Rankings``.  ``plain`` is its name in
+    everyday words, where the title is not that.
     """
 
     name: str
@@ -68,11 +70,17 @@ class Metric:
     needs: frozenset[str] = field(default=frozenset(), kw_only=True)
     partial: frozenset[str] = field(default=frozenset(), kw_only=True)
     by_query: Weight | None = field(default=None, kw_only=True)
+    plain: str = field(default="", kw_only=True)
 
     @property
     def formula(self) -> str:
         """The definition in one line of text."""
         raise NotImplementedError
+
+    @property
+    def everyday(self) -> str:
+        """Its name in everyday words, as within a sentence."""
+        return self.plain or self.title[0].lower() + self.title[1:]
 
     @property
     def columns(self) -> frozenset[str]:
@@ -125,13 +133,16 @@ class GroupMetric(Metric):
     """A metric with one value per group, to be aggregated.
 
     ``value`` computes it from the counts; ``text`` is its formula where that does not say it.  A
-    higher value is better for the group that has it, unless ``higher_is_better`` is false.
+    higher value is better for the group that has it, unless ``higher_is_better`` is false.  A
+    sentence about it says that a group ``verb`` (in the past tense) so much of the ``thing``.
     """
 
     value: Term | None = field(default=None, kw_only=True)
     text: str = field(default="", kw_only=True)
     aggregations: tuple[Aggregation, ...] = field(default=AGGREGATIONS, kw_only=True)
     higher_is_better: bool = field(default=True, kw_only=True)
+    verb: str = field(default="had", kw_only=True)
+    thing: str = field(default="", kw_only=True)
 
     @property
     def formula(self) -> str:
@@ -158,7 +169,8 @@ class GroupMetric(Metric):
 class SingleMetric(Metric):
     """A metric that is one number, or a few ``readings`` of one thing.
 
-    ``by_groups``: it still speaks of an attribute's groups.
+    ``by_groups``: it still speaks of an attribute's groups.  ``said`` is a sentence about a
+    {value}, where its name and the value make none.
     """
 
     value: Callable[[Counts, Given], Number] | None = field(default=None, kw_only=True)
@@ -167,6 +179,7 @@ class SingleMetric(Metric):
     by_groups: bool = field(default=True, kw_only=True)
     fairest: float | None = field(default=0.0, kw_only=True)
     alarm: Alarm | None = field(default="high", kw_only=True)
+    said: str = field(default="", kw_only=True)
 
     @property
     def formula(self) -> str:
@@ -291,6 +304,31 @@ class ScoreName:
         said = self.label.replace("-", " minus ")
         pieces = "".join(c if c.isascii() and c.isalnum() else " " for c in said).split()
         return "_".join(pieces)
+
+    @property
+    def plain(self) -> str:
+        """The name in everyday words, without parameters: ``exposure ratio, first 10``."""
+        name = self.measure.metric.everyday
+        if self.aggregation is not None and (way := self.aggregation.plain):
+            name += f"{',' if ' ' in name + way else ''} {way}"
+        return name if self.measure.k is None else f"{name}, first {self.measure.k}"
+
+    @property
+    def unit(self) -> Unit:
+        """How a value reads in a sentence."""
+        return self.aggregation.unit if isinstance(self.aggregation, Aggregation) else "number"
+
+    @property
+    def said(self) -> str:
+        """A sentence about a {value}, without its full stop; of groups {low} and {high}."""
+        metric = self.measure.metric
+        depth = f" in the first {self.measure.k}" if self.measure.k else ""
+        if isinstance(metric, GroupMetric) and isinstance(self.aggregation, Aggregation):
+            said = self.aggregation.said.replace("{verb}", metric.verb)
+            return said.replace("{thing}", (metric.thing or metric.everyday) + depth)
+        if isinstance(metric, SingleMetric) and metric.said:
+            return metric.said
+        return f"{metric.everyday}{depth} was {{value}}"
 
     @property
     def _declared(self) -> Aggregation | Reading | SingleMetric | None:

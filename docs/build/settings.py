@@ -30,6 +30,8 @@ MEANINGS = {
     "values": "other ways to write a group, by attribute: delivered values, each with the group "
     "that it counts as",
     "groups": "groups that an attribute may have, by attribute; any other refuses the batch",
+    "labels": "how a value is named in sentences, by attribute or slice column: `F: women`; where "
+    "it has no label, the value stands as it is",
     "targets": "share that each group should have, by attribute, for `reference=target`",
     "thresholds.*.min": "least acceptable value of a score that is bad when low",
     "thresholds.*.max": "greatest acceptable value of a score that is bad when high",

@@ -58,8 +58,15 @@ RBO = _agreement(
             # Lists end, so even identical ones stay below 1.
             fairest=None,
             alarm="low",
+            plain="lower bound",
         ),
-        Reading("RES", "what MIN gains if all below the lists agrees", _UNIT, overlap.rbo_res),
+        Reading(
+            "RES",
+            "what MIN gains if all below the lists agrees",
+            _UNIT,
+            overlap.rbo_res,
+            plain="uncertainty",
+        ),
         Reading(
             "EXT",
             "X_k/k p^k + ((1-p)/p) sum_{d<=k} X_d p^d / d: agreement goes on as at the lists' end",
@@ -91,6 +98,7 @@ NDPM = _distance(
     text="(2 contradicted + tied) / (2 pairs), of the pairs that the reference orders",
     range=_UNIT,
     source="Yao 1995",
+    plain="distance to the reference order",
 )
 FCP = _agreement(
     "FCP",
@@ -99,6 +107,7 @@ FCP = _agreement(
     text="concordant / (concordant + discordant)",
     range=_UNIT,
     source="Koren & Sill 2013",
+    plain="concordant pairs",
 )
 KENDALL = _agreement(
     "Kendall",
@@ -107,6 +116,7 @@ KENDALL = _agreement(
     text="(concordant - discordant) / sqrt(pairs * pairs that the reference orders)",
     range=_SIGNED,
     source="Kendall 1945",
+    plain="Kendall's tau-b",
 )
 SPEARMAN = _agreement(
     "Spearman",
@@ -115,6 +125,7 @@ SPEARMAN = _agreement(
     text="correlation of places, ties sharing their mean place",
     range=_SIGNED,
     source="Spearman 1904",
+    plain="Spearman's rho",
 )
 PEARSON = _agreement(
     "Pearson",
@@ -123,6 +134,7 @@ PEARSON = _agreement(
     text="correlation of ranks with reference ranks, or with relevance turned round",
     range=_SIGNED,
     source="Pearson 1895",
+    plain="Pearson's correlation",
 )
 
 COMPARISON_METRICS: tuple[Metric, ...] = (AO, RBO, RBD, NDPM, FCP, KENDALL, SPEARMAN, PEARSON)

@@ -26,6 +26,9 @@ EXP = GroupMetric(
     parameters=(DENOMINATOR,),
     cutoff=True,
     source="Singh & Joachims 2018",
+    plain="exposure",
+    verb="got",
+    thing="exposure per item",
 )
 EXPU = GroupMetric(
     "EXPU",
@@ -34,6 +37,9 @@ EXPU = GroupMetric(
     range=Range(0.0, inf),
     cutoff=True,
     source="Singh & Joachims 2018 (disparate treatment); named by Raj & Ekstrand 2022",
+    plain="exposure for relevance",
+    verb="got",
+    thing="exposure for the same relevance",
 )
 EXPRU = GroupMetric(
     "EXPRU",
@@ -41,6 +47,9 @@ EXPRU = GroupMetric(
     value=ratio(terms.clicks, terms.relevance),
     range=Range(0.0, inf),
     source="Singh & Joachims 2018 (disparate impact); named by Raj & Ekstrand 2022",
+    plain="clicks for relevance",
+    verb="got",
+    thing="clicks for the same relevance",
 )
 AWRF = GroupMetric(
     "AWRF",
@@ -50,6 +59,9 @@ AWRF = GroupMetric(
     parameters=(P, DENOMINATOR),
     cutoff=True,
     source="Sapiezynski et al. 2019",
+    plain="attention",
+    verb="got",
+    thing="attention per item",
 )
 ERBE = GroupMetric(
     "ERBE",
@@ -59,6 +71,9 @@ ERBE = GroupMetric(
     parameters=(DECAY,),
     cutoff=True,
     source="Kirnap et al. 2021",
+    plain="rank-biased exposure per list",
+    verb="got",
+    thing="rank-biased exposure per list",
 )
 ERBP = GroupMetric(
     "ERBP",
@@ -68,6 +83,9 @@ ERBP = GroupMetric(
     parameters=(DECAY, DENOMINATOR),
     cutoff=True,
     source="Kirnap et al. 2021",
+    plain="rank-biased exposure per item",
+    verb="got",
+    thing="rank-biased exposure per item",
 )
 ERBR = GroupMetric(
     "ERBR",
@@ -77,6 +95,9 @@ ERBR = GroupMetric(
     parameters=(DECAY,),
     cutoff=True,
     source="Kirnap et al. 2021",
+    plain="rank-biased exposure per relevant item",
+    verb="got",
+    thing="rank-biased exposure per relevant item",
 )
 ARP = GroupMetric(
     "ARP",
@@ -84,6 +105,8 @@ ARP = GroupMetric(
     value=ratio(terms.pair_shares, terms.pair_lists),
     range=Range(0.0, 1.0),
     source="Cachel et al. 2022",
+    plain="pairs won",
+    thing="win rate in mixed pairs",
 )
 
 
@@ -119,6 +142,8 @@ NDKL = SingleMetric(
     range=Range(0.0, inf),
     parameters=(REFERENCE,),
     source="Geyik et al. 2019; shares smoothed by 1e-7",
+    plain="divergence of the group mix",
+    said="the mix of groups on top differed by {value} from that of whole lists (0: not at all)",
 )
 
 
@@ -145,6 +170,8 @@ IAA = SingleMetric(
     needs=frozenset({"relevance"}),
     by_groups=False,
     source="Biega et al. 2018",
+    plain="inequity of attention",
+    said="exposure of items was {value} away from their relevance (0: not at all)",
 )
 
 FAIRNESS_METRICS: tuple[Metric, ...] = (EXP, EXPU, EXPRU, AWRF, ERBE, ERBP, ERBR, ARP, NDKL, IAA)

@@ -32,9 +32,25 @@ WORST = Aggregation(
     fairest=0.0,
     alarm="high",
     range=Range,
+    plain="largest",
+    said="the {thing} of {high} was {value}, more than of any other group",
 )
-MIN_SKEW = replace(WORST_RATIO, name="MinSkew", fairest=0.0)
-MAX_SKEW = replace(WORST, name="MaxSkew")
+MIN_SKEW = replace(
+    WORST_RATIO,
+    name="MinSkew",
+    fairest=0.0,
+    said="the {thing} of {low} was {value} (0: in proportion)",
+    unit="number",
+)
+MAX_SKEW = replace(
+    WORST,
+    name="MaxSkew",
+    plain="highest",
+    said="the {thing} of {high} was {value} (0: in proportion)",
+)
+ENOUGH = replace(
+    WORST_RATIO, said="{value} of the lists held enough of {low} among their first places"
+)
 
 SHARES = replace(
     REFERENCE,
@@ -77,6 +93,8 @@ SKEW = GroupMetric(
     aggregations=(MIN_SKEW, MAX_SKEW),
     family=LIST_NATIVE,
     source="Geyik, Ambler & Kenthapadi 2019; list by list one item of the reference mix is added",
+    plain="skew",
+    thing="skew",
 )
 _prefixes = partial(
     GroupMetric,
@@ -92,6 +110,8 @@ RND = _prefixes(
     per_list=rnd,
     text="mean over lists of (1/Z) sum_i |share of g in first i - share of g in all| / log2(i)",
     source="Yang & Stoyanovich 2017; Z is the sum of the worst order",
+    plain="discounted difference of shares",
+    thing="discounted difference of shares",
 )
 RRD = _prefixes(
     "rRD",
@@ -99,6 +119,8 @@ RRD = _prefixes(
     per_list=rrd,
     text="mean over lists of (1/Z) sum_i max(0, g / others in all - in first i) / log2(i)",
     source="Yang & Stoyanovich 2017, one-sided as in their program; Z is the worst order's sum",
+    plain="discounted ratio of shares",
+    thing="discounted ratio of shares",
 )
 RKL = SingleMetric(
     "rKL",
@@ -109,6 +131,7 @@ RKL = SingleMetric(
     parameters=(STEP,),
     family=LIST_NATIVE,
     source="Yang & Stoyanovich 2017; Z is the sum of the worst order, or an upper bound of it",
+    plain="divergence of the group mix at cut points",
 )
 FAIR = GroupMetric(
     "FAIR",
@@ -119,9 +142,10 @@ FAIR = GroupMetric(
     parameters=(ALPHA, SHARES),
     cutoff=True,
     needs_cutoff=True,
-    aggregations=(WORST_RATIO,),
+    aggregations=(ENOUGH,),
     family=LIST_NATIVE,
     source="Zehlike et al. 2017 (FA*IR); exact adjustment: Zehlike, Suehr & Castillo 2020",
+    plain="lists that pass the group test",
 )
 FAIR_FIRST = SingleMetric(
     "FAIRFirst",
@@ -137,6 +161,7 @@ FAIR_FIRST = SingleMetric(
     fairest=None,
     alarm=None,
     source="after Zehlike et al. 2017 (FA*IR)",
+    plain="first rank that fails the group test",
 )
 TARGET_AWRF = SingleMetric(
     "TargetAWRF",
@@ -161,6 +186,8 @@ PAIRWISE = GroupMetric(
     needs=frozenset({"relevance"}),
     family=LIST_NATIVE,
     source="Beutel et al. 2019",
+    plain="pairs in the right order",
+    thing="share of pairs in the right order",
 )
 _of_queries = partial(
     SingleMetric,

@@ -41,6 +41,7 @@ def _gini(counts: Counts, given: Given) -> Number:
 GINI = SingleMetric(
     "Gini",
     "Gini coefficient of item exposure",
+    plain="Gini coefficient of exposure",
     value=_gini,
     text="sum_i (2i - n - 1) x_i / (n sum_i x_i), x the exposures of n items, ascending",
     range=Range(0.0, 1.0),

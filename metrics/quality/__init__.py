@@ -87,6 +87,7 @@ R = _at_cutoff(
 F1 = _at_cutoff(
     "F1",
     "F1 of precision and recall",
+    plain="F1",
     per_list=of_list.f1,
     text="mean over lists of 2 P R / (P + R), 0 where both are 0",
     source="van Rijsbergen 1979",
@@ -104,6 +105,7 @@ HIT = _at_cutoff(
     per_list=of_list.hit,
     text="share of lists with a relevant item in the first k",
     source="success in trec_eval",
+    plain="hit rate",
 )
 CG = _at_cutoff(
     "CG",
@@ -124,6 +126,7 @@ DCG = _at_cutoff(
     parameters=(GAIN,),
     fairest=None,
     source="Järvelin & Kekäläinen 2002; exponential gain: Burges et al. 2005",
+    plain="DCG",
 )
 NDCG = _single(
     "nDCG",
@@ -132,6 +135,7 @@ NDCG = _single(
     text="mean over lists of DCG / (DCG of the list's items in their best order, cut at k)",
     parameters=(GAIN,),
     source="Järvelin & Kekäläinen 2002; exponential gain: Burges et al. 2005",
+    plain="nDCG",
 )
 RSCORE = _single(
     "RScore",
@@ -142,6 +146,7 @@ RSCORE = _single(
     cutoff=False,
     parameters=(NEUTRAL, HALF_LIFE),
     source="Breese, Heckerman & Kadie 1998",
+    plain="R-score",
 )
 AR = _at_cutoff(
     "AR",
@@ -171,6 +176,7 @@ JURITY_PRECISION = _at_cutoff(
     per_list=of_list.precision_of_returned,
     text="mean over lists of (relevant items in the first k) / (items in the first k)",
     source="Jurity 2.1",
+    plain="precision of the items returned",
 )
 JURITY_RECALL = _at_cutoff(
     "JurityRecall",
@@ -178,6 +184,7 @@ JURITY_RECALL = _at_cutoff(
     per_list=of_list.recall,
     text="mean over lists of (relevant items in the first k) / (relevant items)",
     source="Jurity 2.1",
+    plain="recall",
 )
 JURITY_MAP = _at_cutoff(
     "JurityMAP",
@@ -186,6 +193,7 @@ JURITY_MAP = _at_cutoff(
     text="mean over lists of (sum of P@rank over relevant items in the first k) / "
     "min(k, relevant items)",
     source="Jurity 2.1",
+    plain="average precision of what fits",
 )
 JURITY_NDCG = _at_cutoff(
     "JurityNDCG",
@@ -194,6 +202,7 @@ JURITY_NDCG = _at_cutoff(
     text="mean over lists of (sum of 1 / log2(rank + 1) over relevant items in the first k) / "
     "(the same for all relevant items on top)",
     source="Jurity 2.1",
+    plain="binary nDCG",
 )
 GROUP_P = _per_group(
     "GroupP",
@@ -204,6 +213,7 @@ GROUP_P = _per_group(
     parameters=(OF,),
     needs_cutoff=True,
     source="defined here: precision, taken apart by group",
+    thing="precision",
 )
 GROUP_R = _per_group(
     "GroupR",
@@ -215,6 +225,7 @@ GROUP_R = _per_group(
     parameters=(OF,),
     needs_cutoff=True,
     source="defined here: recall, taken apart by group",
+    thing="recall",
 )
 GROUP_NDCG = _per_group(
     "GroupnDCG",
@@ -225,6 +236,7 @@ GROUP_NDCG = _per_group(
     "(DCG of the list's items in their best order, or of g's alone on top)",
     parameters=(OF, GAIN),
     source="defined here: nDCG, taken apart by group",
+    thing="nDCG",
 )
 
 QUALITY_METRICS: tuple[Metric, ...] = (

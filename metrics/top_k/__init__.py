@@ -42,6 +42,7 @@ def _rate(
     rate: Rate,
     source: str,
     *,
+    thing: str,
     higher_is_better: bool = True,
     empty: Reason = Reason.NOT_ENOUGH_ITEMS,
 ) -> GroupMetric:
@@ -55,11 +56,19 @@ def _rate(
         empty=empty,
         higher_is_better=higher_is_better,
         source=source,
+        thing=thing,
     )
 
 
 def _difference(
-    name: str, title: str, text: str, *rates: Rate, source: str, higher_is_better: bool = True
+    name: str,
+    title: str,
+    text: str,
+    *rates: Rate,
+    source: str,
+    plain: str,
+    thing: str,
+    higher_is_better: bool = True,
 ) -> GroupMetric:
     term = difference_of_counts(text, *rates)
     return _of_groups(
@@ -72,6 +81,8 @@ def _difference(
         aggregations=(WORST_DIFFERENCE,),
         higher_is_better=higher_is_better,
         source=source,
+        plain=plain,
+        thing=thing,
     )
 
 
@@ -82,14 +93,37 @@ SELECTION_RATE = _rate(
     "Calders & Verwer 2010",
     # A group's rate is missing only from lists in which nobody stands below the cut.
     empty=Reason.ALL_SELECTED,
+    thing="chance of a place",
 )
-TPR = _rate("TPR", "True positive rate", TRUE_POSITIVES, "Hardt et al. 2016")
-FPR = _rate("FPR", "False positive rate", FALSE_POSITIVES, "Corbett-Davies et al. 2017")
+TPR = _rate(
+    "TPR",
+    "True positive rate",
+    TRUE_POSITIVES,
+    "Hardt et al. 2016",
+    thing="chance of a place for relevant items",
+)
+FPR = _rate(
+    "FPR",
+    "False positive rate",
+    FALSE_POSITIVES,
+    "Corbett-Davies et al. 2017",
+    thing="chance of a place for irrelevant items",
+)
 FNR = _rate(
-    "FNR", "False negative rate", FALSE_NEGATIVES, "Chouldechova 2017", higher_is_better=False
+    "FNR",
+    "False negative rate",
+    FALSE_NEGATIVES,
+    "Chouldechova 2017",
+    thing="false negative rate",
+    higher_is_better=False,
 )
 FOR = _rate(
-    "FOR", "False omission rate", FALSE_OMISSIONS, "Berk et al. 2018", higher_is_better=False
+    "FOR",
+    "False omission rate",
+    FALSE_OMISSIONS,
+    "Berk et al. 2018",
+    thing="false omission rate",
+    higher_is_better=False,
 )
 
 STATISTICAL_PARITY = _difference(
@@ -98,6 +132,8 @@ STATISTICAL_PARITY = _difference(
     "SelectionRate of g - that of the rest",
     SELECTION,
     source="Dwork et al. 2012; Calders & Verwer 2010",
+    plain="difference in places",
+    thing="chance of a place",
 )
 DISPARATE_IMPACT = _of_groups(
     # A library returns a count where the rest has nobody above the cut: a ratio by 0 is none.
@@ -109,6 +145,8 @@ DISPARATE_IMPACT = _of_groups(
     empty=Reason.NONE_SELECTED,
     aggregations=(WORST_RATIO,),
     source="Feldman et al. 2015",
+    plain="share of places beside the others",
+    thing="chance of a place",
 )
 EQUAL_OPPORTUNITY = _difference(
     # Jurity's page calls it a ratio; its code, and the paper, compare by difference.
@@ -117,6 +155,8 @@ EQUAL_OPPORTUNITY = _difference(
     "TPR of g - that of the rest",
     TRUE_POSITIVES,
     source="Hardt et al. 2016",
+    plain="difference in places of relevant items",
+    thing="chance of a place for relevant items",
 )
 PREDICTIVE_EQUALITY = _difference(
     "PredictiveEquality",
@@ -124,6 +164,8 @@ PREDICTIVE_EQUALITY = _difference(
     "FPR of g - that of the rest",
     FALSE_POSITIVES,
     source="Corbett-Davies et al. 2017",
+    plain="difference in places of irrelevant items",
+    thing="chance of a place for irrelevant items",
 )
 FNR_DIFFERENCE = _difference(
     "FNRDifference",
@@ -132,6 +174,8 @@ FNR_DIFFERENCE = _difference(
     FALSE_NEGATIVES,
     source="Chouldechova 2017",
     higher_is_better=False,
+    plain="difference in relevant items missing",
+    thing="false negative rate",
 )
 FOR_DIFFERENCE = _difference(
     "FORDifference",
@@ -140,6 +184,8 @@ FOR_DIFFERENCE = _difference(
     FALSE_OMISSIONS,
     source="Berk et al. 2018",
     higher_is_better=False,
+    plain="difference in relevant items left out",
+    thing="false omission rate",
 )
 AVERAGE_ODDS = _difference(
     # Jurity's page turns the sign of the TPR difference, so that two gains would cancel out.
@@ -149,6 +195,8 @@ AVERAGE_ODDS = _difference(
     TRUE_POSITIVES,
     FALSE_POSITIVES,
     source="Hardt et al. 2016; Bellamy et al. 2018",
+    plain="difference in odds",
+    thing="chance of a place, given the relevance,",
 )
 
 _entropy = partial(
@@ -172,6 +220,7 @@ GENERALIZED_ENTROPY = _entropy(
 THEIL = _entropy(
     "Theil",
     "Theil index",
+    plain="Theil index",
     text="mean of b / mean b * ln(b / mean b), b = selected - relevant + 1",
     parameters=(PER,),
     source="Speicher et al. 2018; Theil 1967",

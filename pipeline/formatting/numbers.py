@@ -19,12 +19,11 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else plural}"
 
 
-_DIGITS = 3
+SIGNIFICANT = 3
 """Significant digits that people read: more would claim a precision that few scores have."""
-_ROUNDED = Context(prec=_DIGITS, rounding=ROUND_HALF_UP)
 
 
-def number(value: float | None) -> str:
+def number(value: float | None, digits: int = SIGNIFICANT) -> str:
     """Three significant digits, of one that lies half-way the larger; none for no value.
 
     The page's script writes the same texts (``words.js``).
@@ -38,13 +37,14 @@ def number(value: float | None) -> str:
         return "0"
     if not isfinite(value):
         return str(value)
-    exact, size = _ROUNDED.create_decimal(value), abs(value)
+    exact = Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(value)
+    size = abs(value)
     if size >= 1e6 or size < 1e-4:
-        digits, power = f"{exact:.{_DIGITS - 1}e}".split("e")
-        return f"{digits}e{int(power)}"
-    if size >= 10**_DIGITS - 0.5:
+        mantissa, power = f"{exact:.{digits - 1}e}".split("e")
+        return f"{mantissa}e{int(power)}"
+    if size >= 10**digits - 0.5:
         return f"{Decimal(value).quantize(Decimal(1), ROUND_HALF_UP):,}"
-    return f"{exact:.{_DIGITS - 1 - exact.adjusted()}f}"
+    return f"{exact:.{digits - 1 - exact.adjusted()}f}"
 
 
 def slice_name(name: str, value: str) -> str:

@@ -43,6 +43,7 @@ from pipeline.settings.sections import (
     or_problems,
 )
 from pipeline.settings.text import cut
+from pipeline.settings.value_labels import wrong_value_labels
 from schemas.rules import LOGGED
 
 _OWNER = re.compile(r"^(team:\S+|[A-Za-z0-9_.+-]+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]+)$")
@@ -81,6 +82,7 @@ class Settings(Part):
     metrics: Names = Field(default=(FAIRNESS.name,), min_length=1, validate_default=True)
     values: dict[str, Annotated[dict[str, str], Field(min_length=1)]] = Field(default_factory=dict)
     groups: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    labels: dict[str, Annotated[dict[str, str], Field(min_length=1)]] = Field(default_factory=dict)
     targets: dict[str, dict[str, float]] = Field(default_factory=dict)
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     rejects: Rejects = Rejects()
@@ -188,6 +190,18 @@ class Settings(Part):
             problems += [f"{attribute}: {problem}" for problem in wrong]
         return or_problems(found, problems)
 
+    @field_validator("labels")
+    @classmethod
+    def _labels_tell_apart(cls, labels: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        return or_problems(
+            labels,
+            [
+                f"{column}: {problem}"
+                for column, label_of in labels.items()
+                for problem in wrong_value_labels(label_of)
+            ],
+        )
+
     @field_validator("targets")
     @classmethod
     def _targets_are_shares(
@@ -237,6 +251,11 @@ class Settings(Part):
             f"groups: {name} is not among the attributes"
             for name in self.groups
             if name not in self.attribute_columns
+        ]
+        problems += [
+            f"labels: {name} is neither an attribute nor a slice"
+            for name in self.labels
+            if name not in (*self.attribute_columns, *self.slices)
         ]
         problems += [
             f"targets: {name} is not among the attributes"

@@ -54,7 +54,8 @@ def test_defaults() -> None:
 
 def test_the_commented_example_says_the_defaults() -> None:
     found = load_settings(ROOT / "audit.yaml")
-    example = ("folder", "items", "attributes", "slices", "metrics", "thresholds", "schedule")
+    example = ("folder", "items", "attributes", "slices", "metrics", "labels", "thresholds")
+    example = (*example, "schedule")
     default = settings()
     for name in Settings.model_fields:
         if name not in example:
