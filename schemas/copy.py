@@ -14,6 +14,22 @@ EXPECTED_BATCHES = Table(
     (BATCH, DUE_AT),
     key=("batch",),
 )
+TIMES = (
+    Column(
+        "batch_start",
+        "TIMESTAMP",
+        "start of the day or hour that the batch is named after (UTC); null for other names",
+        nullable=True,
+    ),
+    Column("batch_end", "TIMESTAMP", "its end (UTC)", nullable=True),
+    Column("day", "DATE", "the day that the batch is; null for hours and other names", True),
+)
+BATCH_TIMES = Table(
+    "batch_times",
+    "When the days and hours are that batches are named after.",
+    (BATCH, *TIMES),
+    key=("batch",),
+)
 THRESHOLD_MIN = Column(
     "threshold_min", "DOUBLE", "least acceptable value, as it was then; null without", True
 )
@@ -33,6 +49,38 @@ THRESHOLDS = Table(
         THRESHOLD_MAX,
     ),
     key=("config_hash", "slice", "attribute", "metric", "aggregation"),
+)
+SCORE_CATALOGUE = Table(
+    "score_catalogue",
+    "A score that the history holds or the settings compute: what it is, in numbers and words.",
+    (
+        Column("label", "VARCHAR", "metric and aggregation as printed: EXP.MinMaxRatio"),
+        Column("metric", "VARCHAR", "metric with its parameters, as printed: AWRF(p=0.1)"),
+        Column("aggregation", "VARCHAR", "aggregation or reading; null where there is none", True),
+        Column("family", "VARCHAR", "the family that its metric is of", nullable=True),
+        Column("title", "VARCHAR", "title of its metric, as in the literature", nullable=True),
+        Column("plain", "VARCHAR", "its name in everyday words: exposure ratio", nullable=True),
+        Column(
+            "sentence",
+            "VARCHAR",
+            "what it says of a {value}, and of the groups with the {low} and the {high} end",
+            nullable=True,
+        ),
+        Column("unit", "VARCHAR", "how a value reads in the sentence: percent, times ...", True),
+        Column("formula", "VARCHAR", "its formula; V is the value of a group", nullable=True),
+        Column("range_low", "DOUBLE", "least value it can have; null without an end", True),
+        Column("range_high", "DOUBLE", "greatest value it can have; null without an end", True),
+        Column("fairest", "DOUBLE", "value of a perfect ranking; null where there is none", True),
+        Column(
+            "direction",
+            "VARCHAR",
+            "the unfair side, low or high; null where neither is",
+            nullable=True,
+        ),
+        Column("source", "VARCHAR", "where its metric comes from", nullable=True),
+        Column("needs", "VARCHAR", "log columns it cannot do without; null for none", True),
+    ),
+    key=("label",),
 )
 WORST_LISTS = Table(
     "worst_lists",
@@ -84,10 +132,19 @@ ABOUT = Table(
         Column("published_at", "TIMESTAMP", "when it was written (UTC)"),
         Column("timezone", "VARCHAR", "time zone of the days"),
         Column("schedule_end", "VARCHAR", "last expected day; null where days go on", True),
+        Column("deadline_hours", "BIGINT", "hours after the end of a day until it is due"),
         Column("schedule", "VARCHAR", "the settings that say which days are expected, as JSON"),
         Column("settings", "VARCHAR", "the other settings that the copy follows, as JSON"),
     ),
     key=("published_at",),
 )
-COPY_TABLES = (EXPECTED_BATCHES, THRESHOLDS, WORST_LISTS, LISTED_BATCHES, ABOUT)
+COPY_TABLES = (
+    EXPECTED_BATCHES,
+    BATCH_TIMES,
+    THRESHOLDS,
+    SCORE_CATALOGUE,
+    WORST_LISTS,
+    LISTED_BATCHES,
+    ABOUT,
+)
 """Everything that the copy holds beside tables of the history."""

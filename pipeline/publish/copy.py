@@ -15,6 +15,7 @@ from pipeline.formatting.numbers import counted
 from pipeline.history.commits import has_history, read_head
 from pipeline.history.opening import HISTORY_DATABASE, open_history
 from pipeline.privacy.suppression import Shown
+from pipeline.publish.batch_times import batch_times
 from pipeline.publish.copy_tables import (
     Made,
     about,
@@ -24,6 +25,7 @@ from pipeline.publish.copy_tables import (
     thresholds,
 )
 from pipeline.publish.kept_lists import kept_lists
+from pipeline.publish.score_catalogue import score_catalogue
 from pipeline.settings.audit import Settings
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.files import replace_file
@@ -34,9 +36,11 @@ from pipeline.store.tables import create, describe, transaction
 from schemas.columns import Table
 from schemas.copy import (
     ABOUT,
+    BATCH_TIMES,
     COPY_TABLES,
     EXPECTED_BATCHES,
     LISTED_BATCHES,
+    SCORE_CATALOGUE,
     THRESHOLDS,
     WORST_LISTS,
 )
@@ -134,9 +138,14 @@ def write_copy(
             )
     else:
         connection.execute(f"COPY FROM DATABASE {HISTORY_DATABASE} TO {_PUBLISHED}")
+    expected = expected_batches(settings.schedule, made)
+    tried = connection.execute(f"SELECT batch FROM {HISTORY_DATABASE}.batches").fetchall()
+    keys = [batch for (batch,) in tried] + [row["batch"] for row in expected]
     more = {
-        EXPECTED_BATCHES: expected_batches(settings.schedule, made),
+        EXPECTED_BATCHES: expected,
+        BATCH_TIMES: batch_times(keys, settings.schedule.timezone),
         THRESHOLDS: thresholds(connection),
+        SCORE_CATALOGUE: score_catalogue(connection, settings),
         ABOUT: [about(settings, made)],
     }
     connection.execute(f"USE {_PUBLISHED}")

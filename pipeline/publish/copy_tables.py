@@ -6,7 +6,7 @@ Not here: their declarations (``schemas.copy``), and the worst lists (``worst_li
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,7 @@ import duckdb
 from pydantic import ValidationError
 
 from metrics import WHOLE, parse_score
+from pipeline.publish.batch_times import end_of
 from pipeline.scores.verdicts import holds
 from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
@@ -30,6 +31,7 @@ for that long which days are missing."""
 _DAYS = ("start", "end", "timezone", "deadline_hours")
 _DECIDE: Mapping[str, set[str] | bool] = {
     "attributes": True,
+    "labels": True,
     "metrics": True,
     "privacy": {"min_cell"},
     "top_of_list": True,
@@ -82,6 +84,7 @@ def about(settings: Settings, made: Made) -> Row:
         "published_at": made.at,
         "timezone": schedule.timezone,
         "schedule_end": schedule.end.isoformat() if schedule.end else None,
+        "deadline_hours": schedule.deadline_hours,
         "schedule": _said(schedule),
         "settings": _others(settings),
     }
@@ -107,9 +110,8 @@ def expected_batches(schedule: Schedule, made: Made) -> list[Row]:
 
 
 def _expected(schedule: Schedule, day: date) -> Row:
-    ends = datetime.combine(day + timedelta(days=1), time(), ZoneInfo(schedule.timezone))
-    due = ends.astimezone(UTC) + timedelta(hours=schedule.deadline_hours)
-    return {"batch": day.isoformat(), "due_at": due.replace(tzinfo=None)}
+    due_at = end_of(day, ZoneInfo(schedule.timezone)) + timedelta(hours=schedule.deadline_hours)
+    return {"batch": day.isoformat(), "due_at": due_at}
 
 
 def thresholds(connection: duckdb.DuckDBPyConnection) -> list[Row]:

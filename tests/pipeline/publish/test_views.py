@@ -55,6 +55,7 @@ from schemas.scores import STATUSES
 from schemas.views import VIEWS, VIEWS_VERSION
 
 BEFORE = GOLDEN / "views.json"
+TIMES = ("batch_start", "batch_end", "day")
 DAYS = [f"2026-01-{day:02}" for day in range(1, 13)]
 
 
@@ -152,6 +153,47 @@ def test_limits_of_settings_that_were_not_kept_are_not_known(settings: Settings)
     assert {row["threshold_min"] for row in rows} == {None}
 
 
+def test_margins_reach_from_the_value_to_its_limit(whole: Settings) -> None:
+    rows = shown(whole, "v_history")
+    judged = [row for row in rows if row["threshold_min"] is not None]
+    assert judged
+    for row in judged:
+        assert row["margin"] == row["judged_value"] - row["threshold_min"]
+        assert (row["direction"], row["fairest"]) == ("low", 1.0)
+        if row["status"] == "breach":
+            assert row["margin"] < 0
+    assert {row["margin"] for row in rows if row["threshold_min"] is None} == {None}
+    known = {row["label"]: row for row in shown(whole, "v_metrics")}
+    for row in rows:
+        said = known[row["label"]]
+        assert (row["direction"], row["fairest"]) == (said["direction"], said["fairest"])
+
+
+def test_a_limit_from_above_has_a_margin_too(settings: Settings) -> None:
+    rewrite(
+        settings,
+        "UPDATE batches SET settings = replace(settings, '\"EXP.MinMaxRatio\": {', "
+        '\'"IAA": {"max": 0.1}, "EXP.MinMaxRatio": {\')',
+    )
+    publish(settings)
+    rows = [row for row in shown(settings, "v_history") if row["label"] == "IAA"]
+    assert {row["threshold_max"] for row in rows} == {0.1}
+    for row in rows:
+        assert row["margin"] == (None if row["value"] is None else 0.1 - row["value"])
+
+
+def test_times_of_batches_are_those_of_their_days(whole: Settings) -> None:
+    for view in ("v_history", "v_trend", "v_batches", "v_coverage", "v_groups"):
+        for row in shown(whole, view):
+            times = (row["batch_start"], row["batch_end"], row["day"])
+            if row["batch"] == REPLAY:
+                assert times == (None, None, None)
+                continue
+            day = date.fromisoformat(row["batch"])
+            start = datetime(day.year, day.month, day.day)
+            assert times == (start, start + timedelta(days=1), day)
+
+
 def test_a_release_holds_from_its_batch_on(whole: Settings) -> None:
     for row in shown(whole, "v_trend"):
         assert row["release"] == ("model v2" if row["batch"] >= RELEASE else None)
@@ -207,7 +249,8 @@ def test_trends_have_every_batch_once(whole: Settings) -> None:
             day = coverage[row["batch"]]
             assert row["state"] == ("absent" if day["scored"] else day["state"])
             told = {key for key, value in row.items() if value is not None}
-            assert told <= {*SERIES_KEY, "batch", "label", "state", "release", "release_starts"}
+            of_batch = {"batch", "state", "release", "release_starts", *TIMES}
+            assert told <= {*SERIES_KEY, "label", "direction", "fairest"} | of_batch
 
 
 def test_a_slice_that_is_gone_is_absent(whole: Settings) -> None:
