@@ -20,7 +20,7 @@ FAR = 3 * 1.4826
 _ROUNDING = 1e-9
 
 _SERIES = ", ".join(SERIES_KEY)
-_SCORED = (
+SCORED_BATCHES = (
     "SELECT *, count(*) FILTER (NOT gated) OVER (PARTITION BY release_batch ORDER BY batch "
     "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS turn FROM ("
     "SELECT scored.batch, marked.batch AS release_batch, "
@@ -29,9 +29,10 @@ _SCORED = (
     "ASOF LEFT JOIN (SELECT DISTINCT batch FROM markers) AS marked "
     "ON scored.batch >= marked.batch)"
 )
-"""Scored batches, and how many of the same release came before each that no gate kept out."""
+"""Scored batches, their release and whether a gate kept them out, and how many of the same release
+came before each that no gate did."""
 _PAIRS = (
-    f"WITH scored AS ({_SCORED}) "
+    f"WITH scored AS ({SCORED_BATCHES}) "
     "SELECT one.batch, other.batch AS read, one.batch = other.batch AS own "
     "FROM scored AS one JOIN scored AS other "
     "ON one.release_batch IS NOT DISTINCT FROM other.release_batch "

@@ -28,6 +28,7 @@ from schemas.monitoring import (
     SERIES_KEY,
     TRENDS,
 )
+from schemas.overviews import FRESHNESS, METRICS, RELEASE_SCORES
 from schemas.scores import LABEL, STATUSES, WINDOW_SCORES
 from schemas.usual import USUAL
 from schemas.view import (
@@ -245,17 +246,38 @@ _ABOUT = View(
         *of(ABOUT, "timezone", "schedule_end"),
         Column("next_due_at", "TIMESTAMP", "when the next expected batch is due (UTC)", True),
         Column("generation", "VARCHAR", "digest of what the history was told to hold", True),
+        Column(
+            "newest_end",
+            "TIMESTAMP",
+            "when the newest day, or hour, with scores ended (UTC)",
+            nullable=True,
+        ),
     ),
     key=("published_at",),
     query="SELECT *, (SELECT max(batch) FROM fairness_history) AS newest_batch, "
     f"(SELECT min(due_at) FROM expected_batches WHERE due_at > {NOW}) AS next_due_at, "
-    "(SELECT hash FROM ledger_head) AS generation FROM about",
+    "(SELECT hash FROM ledger_head) AS generation, "
+    "(SELECT max(batch_end) FROM batches JOIN batch_times USING (batch) WHERE revision > 0) "
+    "AS newest_end FROM about",
 )
 _ALERT_LABEL = Column(
     "label",
     "VARCHAR",
     "the score, the group that is missing, or the gate; null for others",
     nullable=True,
+)
+_NOW_ALLOWED = (
+    Column(
+        "threshold_min",
+        "DOUBLE",
+        "least acceptable value of reading_of by the settings of the newest batch; null without",
+        nullable=True,
+    ),
+    Column("threshold_max", "DOUBLE", "greatest acceptable value by the same", nullable=True),
+)
+_LIMITS_NOW = (
+    f"SELECT slice, attribute, {LABEL} AS reading_of, threshold_min, threshold_max FROM thresholds "
+    "WHERE config_hash = (SELECT arg_max(config_hash, batch) FROM batches WHERE revision > 0)"
 )
 VIEWS: tuple[View, ...] = (
     _HISTORY,
@@ -276,14 +298,7 @@ VIEWS: tuple[View, ...] = (
     _COVERAGE,
     _TREND,
     USUAL,
-    View(
-        "v_metrics",
-        "A score that the history holds or the settings compute: what it is, in numbers and words.",
-        SCORE_CATALOGUE.columns,
-        key=SCORE_CATALOGUE.key,
-        query=f"FROM {SCORE_CATALOGUE.name}",
-        order="family, label",
-    ),
+    METRICS,
     View(
         "v_groups",
         "The value of a group behind the scores.",
@@ -304,9 +319,19 @@ VIEWS: tuple[View, ...] = (
     View(
         "v_alerts",
         "An alert: open ones first; new before old, whole before slices, larger before smaller.",
-        (*ALERTS.columns, _ALERT_LABEL),
+        (
+            *ALERTS.columns,
+            _ALERT_LABEL,
+            Column("latest_batch", "VARCHAR", "the batch of latest_value: last_seen"),
+            *_NOW_ALLOWED,
+            *of(SCORE_CATALOGUE, "plain", "direction"),
+        ),
         key=ALERTS.key,
-        query=f"SELECT *, {LABEL} AS label FROM alerts",
+        query="SELECT alerts.*, last_seen AS latest_batch, plain, direction, "
+        f"threshold_min, threshold_max FROM (SELECT *, {LABEL} AS label FROM alerts) AS alerts "
+        "LEFT JOIN (SELECT label AS reading_of, plain, direction FROM score_catalogue) "
+        f"USING (reading_of) LEFT JOIN ({_LIMITS_NOW}) AS limits "
+        f"ON {same('limits', 'alerts', ('reading_of', 'slice', 'attribute'))}",
         order=f"state <> 'open', {ALERT_ORDER}",
     ),
     View(
@@ -319,9 +344,9 @@ VIEWS: tuple[View, ...] = (
     View(
         "v_markers",
         "A release, the newest first.",
-        MARKERS.columns,
+        (*MARKERS.columns, *TIMES),
         key=MARKERS.key,
-        query="FROM markers",
+        query="FROM markers LEFT JOIN batch_times USING (batch)",
         order="batch DESC, source, text",
     ),
     View(
@@ -368,6 +393,8 @@ VIEWS: tuple[View, ...] = (
         key=TRENDS.key,
         query=f"SELECT *, {LABEL} AS label FROM trends",
     ),
+    RELEASE_SCORES,
+    FRESHNESS,
     _ABOUT,
 )
 """In an order in which each can be made: what a view reads comes before it."""

@@ -44,7 +44,8 @@ from schemas.copy import (
     THRESHOLDS,
     WORST_LISTS,
 )
-from schemas.history import HISTORY_TABLES
+from schemas.history import BATCHES, HISTORY_TABLES
+from schemas.monitoring import MARKERS
 from schemas.views import VIEWS
 
 _LOG = logging.getLogger(__name__)
@@ -139,8 +140,11 @@ def write_copy(
     else:
         connection.execute(f"COPY FROM DATABASE {HISTORY_DATABASE} TO {_PUBLISHED}")
     expected = expected_batches(settings.schedule, made)
-    tried = connection.execute(f"SELECT batch FROM {HISTORY_DATABASE}.batches").fetchall()
-    keys = [batch for (batch,) in tried] + [row["batch"] for row in expected]
+    named = connection.execute(
+        f"SELECT batch FROM {HISTORY_DATABASE}.{BATCHES.name} "
+        f"UNION SELECT batch FROM {HISTORY_DATABASE}.{MARKERS.name}"
+    ).fetchall()
+    keys = [batch for (batch,) in named] + [row["batch"] for row in expected]
     more = {
         EXPECTED_BATCHES: expected,
         BATCH_TIMES: batch_times(keys, settings.schedule.timezone),
