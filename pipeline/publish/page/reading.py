@@ -173,7 +173,10 @@ class Copy:
 
     def lists(self) -> list[Row]:
         """Entries of the worst lists of the newest batch."""
-        return self._rows("FROM v_lists ORDER BY attribute, place, rank")
+        return self._rows(
+            "FROM v_lists WHERE batch = (SELECT newest_batch FROM v_about) "
+            "ORDER BY attribute, place, rank"
+        )
 
 
 @contextmanager
