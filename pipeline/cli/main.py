@@ -15,6 +15,7 @@ from pipeline.cli.history import history
 from pipeline.cli.integrity import backup, forget, rebuild, restore, verify
 from pipeline.cli.report import publish, report
 from pipeline.cli.run import backfill, run
+from pipeline.cli.suggest import suggest
 
 
 def _version(context: click.Context, option: click.Parameter, asked: bool) -> None:
@@ -66,7 +67,7 @@ SECTIONS = {
     "Run": (run, backfill, assess, publish),
     "Look": (history, report, explain, compare),
     "Alerts": (alerts, mark),
-    "Set up": (check, score, metrics, generate),
+    "Set up": (check, score, suggest, metrics, generate),
     "Trust": (verify, rebuild, backup, restore, forget),
 }
 """The commands by what they are for, those that are needed most first."""
