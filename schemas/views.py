@@ -9,6 +9,7 @@ Not here: tables that only the copy has (``copy``).
 from schemas.columns import Column, Table, literal
 from schemas.copy import (
     ABOUT,
+    CONCLUSIONS,
     DUE_AT,
     SCORE_CATALOGUE,
     THRESHOLD_MAX,
@@ -392,6 +393,19 @@ VIEWS: tuple[View, ...] = (
         (*TRENDS.columns, LABELLED),
         key=TRENDS.key,
         query=f"SELECT *, {LABEL} AS label FROM trends",
+    ),
+    View(
+        "v_conclusions",
+        "What a batch comes to, in sentences: every batch that is due or that is there.",
+        CONCLUSIONS.columns,
+        key=CONCLUSIONS.key,
+        query="FROM conclusions UNION ALL BY NAME SELECT batch, 'missing' AS state, '○' AS sign, "
+        "'Missing' AS word, '' AS note, 'Nobody has run ' || batch || '.' AS sentence, "
+        "'`evenrank run --batch ' || batch || '` audits it, once its logs are there.' AS second, "
+        "'○ Nobody has run ' || batch AS title, '[]' AS facts, "
+        "(SELECT max(batch) FROM fairness_history WHERE batch < v_coverage.batch) AS shown_batch "
+        "FROM v_coverage WHERE state = 'missing'",
+        order="batch DESC",
     ),
     RELEASE_SCORES,
     FRESHNESS,
