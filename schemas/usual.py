@@ -90,8 +90,8 @@ USUAL = View(
     key=("batch", *SERIES_KEY),
     # greatest() and least() pass nulls over, which is right for a range without an end only.
     query="SELECT read.*, batch_start, batch_end, day, "
-    "if(usual IS NULL, NULL, greatest(usual - reach, range_low)) AS usual_low, "
-    "if(usual IS NULL, NULL, least(usual + reach, range_high)) AS usual_high, "
+    "CASE WHEN usual IS NOT NULL THEN greatest(usual - reach, range_low) END AS usual_low, "
+    "CASE WHEN usual IS NOT NULL THEN least(usual + reach, range_high) END AS usual_high, "
     f"abs(value - usual) > reach + {_ROUNDING!r} * abs(usual) AS moved_beyond "
     f"FROM ({_BANDED}) AS read LEFT JOIN score_catalogue USING (label) "
     "LEFT JOIN batch_times USING (batch)",
