@@ -4,7 +4,8 @@ Not here: the views (``views``), and filling the tables (``pipeline.publish``).
 """
 
 from schemas.columns import Column, Table
-from schemas.monitoring import BATCH
+from schemas.monitoring import BATCH, SERIES_KEY
+from schemas.scores import FAIRNESS_HISTORY
 from schemas.tables import ATTRIBUTE
 
 DUE_AT = Column("due_at", "TIMESTAMP", "when its scores begin to be late (UTC)")
@@ -58,6 +59,58 @@ WORST_LISTS = Table(
     ),
     key=("batch", "attribute", "place", "item_id"),
 )
+_SCORE_COLUMNS = {
+    column.name: column for column in FAIRNESS_HISTORY.columns if column.name in SERIES_KEY
+}
+CONCLUSIONS = Table(
+    "conclusions",
+    "What a batch comes to: one row per batch that was attempted.",
+    (
+        BATCH,
+        Column(
+            "state",
+            "VARCHAR",
+            "new_breach, breach, reversal, gated, composition, "
+            "insufficient, undefined, calm, no_limits, withheld, refused, no_data, failed; in the "
+            "view missing, too",
+        ),
+        Column("sign", "VARCHAR", "the sign of the state"),
+        Column("word", "VARCHAR", "the state in a word or two"),
+        Column("note", "VARCHAR", "how many scores were judged, and how"),
+        Column("sentence", "VARCHAR", "the verdict in one sentence"),
+        Column("emphasis", "VARCHAR", "the number in it that matters", nullable=True),
+        Column("second", "VARCHAR", "the limit, what is usual, what chance may do"),
+        Column("small", "VARCHAR", "the score that speaks, as small print", nullable=True),
+        Column("title", "VARCHAR", "the sentence with its sign and its day, for a subject line"),
+        *(
+            Column(name, "VARCHAR", f"{_SCORE_COLUMNS[name].text}, of the score that speaks", True)
+            for name in SERIES_KEY
+        ),
+        Column("label", "VARCHAR", "that score as printed: EXP.MinMaxRatio", nullable=True),
+        Column("value", "DOUBLE", "its judged value", nullable=True),
+        Column("lower", "DOUBLE", "lower end of its interval", nullable=True),
+        Column("upper", "DOUBLE", "upper end of it", nullable=True),
+        THRESHOLD_MIN,
+        THRESHOLD_MAX,
+        Column("usual", "DOUBLE", "median of the batches before, up to 28", nullable=True),
+        Column("loser", "VARCHAR", "the group that is worst off", nullable=True),
+        Column("winner", "VARCHAR", "the group that is best off", nullable=True),
+        Column("since", "VARCHAR", "first batch of the breach", nullable=True),
+        Column("worst_batch", "VARCHAR", "its worst batch so far", nullable=True),
+        Column("worst_value", "DOUBLE", "the value in that", nullable=True),
+        Column("alert", "VARCHAR", "the alert that is about it", nullable=True),
+        Column("explain", "VARCHAR", "the command that says why", nullable=True),
+        Column("acknowledge", "VARCHAR", "the command that acknowledges the alert", nullable=True),
+        Column(
+            "facts",
+            "VARCHAR",
+            "a JSON array of name, text and more: since when, where worst, "
+            "what else, whether the data are sound",
+        ),
+        Column("shown_batch", "VARCHAR", "the newest batch with scores, up to this one", True),
+    ),
+    key=("batch",),
+)
 ABOUT = Table(
     "about",
     "How the copy came to be: one row.",
@@ -68,8 +121,9 @@ ABOUT = Table(
         Column("timezone", "VARCHAR", "time zone of the days"),
         Column("schedule_end", "VARCHAR", "last expected day; null where days go on", True),
         Column("schedule", "VARCHAR", "the settings that say which days are expected, as JSON"),
+        Column("labels", "VARCHAR", "names of values in sentences, by column, as JSON"),
     ),
     key=("published_at",),
 )
-COPY_TABLES = (EXPECTED_BATCHES, THRESHOLDS, WORST_LISTS, ABOUT)
+COPY_TABLES = (EXPECTED_BATCHES, THRESHOLDS, WORST_LISTS, CONCLUSIONS, ABOUT)
 """Everything that the copy holds beside tables of the history."""

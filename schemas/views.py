@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from schemas.columns import Column, Table, literal, quoted
-from schemas.copy import ABOUT, DUE_AT, THRESHOLD_MAX, THRESHOLD_MIN, WORST_LISTS
+from schemas.copy import ABOUT, CONCLUSIONS, DUE_AT, THRESHOLD_MAX, THRESHOLD_MIN, WORST_LISTS
 from schemas.history import BATCH_STATUSES, BATCHES, HISTORY
 from schemas.judged import JUDGED_OF, judged_sql
 from schemas.monitoring import (
@@ -25,7 +25,7 @@ from schemas.monitoring import (
 )
 from schemas.scores import LABEL, STATUSES, WINDOW_SCORES
 
-VIEWS_VERSION = 3
+VIEWS_VERSION = 4
 """Goes up when a column or a row of a view changes its meaning, its name or its type, or goes."""
 
 
@@ -373,6 +373,19 @@ VIEWS: tuple[View, ...] = (
         (*TRENDS.columns, _LABEL),
         key=TRENDS.key,
         query=f"SELECT *, {LABEL} AS label FROM trends",
+    ),
+    View(
+        "v_conclusions",
+        "What a batch comes to, in sentences: every batch that is due or that is there.",
+        CONCLUSIONS.columns,
+        key=CONCLUSIONS.key,
+        query="FROM conclusions UNION ALL BY NAME SELECT batch, 'missing' AS state, '○' AS sign, "
+        "'Missing' AS word, '' AS note, 'Nobody has run ' || batch || '.' AS sentence, "
+        "'`evenrank run --batch ' || batch || '` audits it, once its logs are there.' AS second, "
+        "'○ Nobody has run ' || batch AS title, '[]' AS facts, "
+        "(SELECT max(batch) FROM fairness_history WHERE batch < v_coverage.batch) AS shown_batch "
+        "FROM v_coverage WHERE state = 'missing'",
+        order="batch DESC",
     ),
     _ABOUT,
 )

@@ -105,7 +105,7 @@ ARP = GroupMetric(
     value=ratio(terms.pair_shares, terms.pair_lists),
     range=Range(0.0, 1.0),
     source="Cachel et al. 2022",
-    plain="pairs won",
+    plain="pairs-won",
     thing="win rate in mixed pairs",
 )
 

@@ -51,10 +51,12 @@ def ends_of(
     return Ends(worst, best) if better_high == top_is_good else Ends(best, worst)
 
 
-def score_sentence(score: ScoreName, value: str, ends: Ends, *, still: bool = False) -> str:
+def score_sentence(
+    score: ScoreName, value: str, ends: Ends, *, still: bool = False, lead: str = ""
+) -> str:
     """What a score says, without a full stop; ``value`` is the text of its value.
 
-    ``still`` says so of the group that it begins with.
+    ``still`` says so of the group that it begins with; ``lead`` is a word to begin with instead.
 
     >>> from metrics import parse_score
     >>> ends = Ends(Group("F", "women"), Group("M", "men"))
@@ -67,14 +69,13 @@ def score_sentence(score: ScoreName, value: str, ends: Ends, *, still: bool = Fa
     """
     said, groups = score.said, ends._asdict()
     if any(f"{{{name}}}" in said and group is None for name, group in groups.items()):
-        return f"The {score.plain} was {value}"
+        return capital(f"{lead} the {score.plain} was {value}".strip())
     names = {name: group.name for name, group in groups.items() if group is not None}
     for name, group in groups.items():
         if group is not None and (rest := said.removeprefix(f"{{{name}}} ")) != said:
-            return (
-                f"{opening(group)}{' still' if still else ''} {rest.format(value=value, **names)}"
-            )
-    return capital(said.format(value=value, **names))
+            first = f"{lead} {group.name}" if lead else opening(group)
+            return f"{first}{' still' if still else ''} {rest.format(value=value, **names)}"
+    return capital(f"{lead} {said.format(value=value, **names)}".strip())
 
 
 def score_title(score: ScoreName, attribute: str | None, part: str) -> str:

@@ -15,6 +15,7 @@ from pipeline.formatting.numbers import counted
 from pipeline.history.commits import has_history, read_head
 from pipeline.history.opening import HISTORY_DATABASE, open_history
 from pipeline.privacy.suppression import Shown
+from pipeline.publish.conclusions.conclude import conclusions
 from pipeline.publish.copy_tables import (
     Made,
     about,
@@ -32,7 +33,7 @@ from pipeline.store.seen import is_seen, note
 from pipeline.store.sessions import attach
 from pipeline.store.tables import create, describe, transaction
 from schemas.columns import Table
-from schemas.copy import ABOUT, COPY_TABLES, EXPECTED_BATCHES, THRESHOLDS, WORST_LISTS
+from schemas.copy import ABOUT, CONCLUSIONS, COPY_TABLES, EXPECTED_BATCHES, THRESHOLDS, WORST_LISTS
 from schemas.history import HISTORY_TABLES
 from schemas.views import VIEWS
 
@@ -72,7 +73,7 @@ def publish_changes(settings: Settings) -> None:
 def stale(settings: Settings) -> bool:
     """Whether the dashboard copy is missing, not what was published, or of another history.
 
-    Or of another schedule.
+    Or of another schedule, or with other labels.
     """
     store = store_of(settings)
     if not has_history(store):
@@ -137,6 +138,8 @@ def write_copy(
         for table, rows in more.items():
             _insert(connection, table, pyarrow.Table.from_pylist(rows, schema=table.arrow))
         create(connection, _PUBLISHED, *VIEWS)
+        rows = conclusions(connection, settings)
+        _insert(connection, CONCLUSIONS, pyarrow.Table.from_pylist(rows, schema=CONCLUSIONS.arrow))
         describe(connection, _PUBLISHED, *tables, *COPY_TABLES, *VIEWS)
     connection.execute(f"CHECKPOINT {_PUBLISHED}")
     connection.execute("USE memory")

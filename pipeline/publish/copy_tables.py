@@ -48,7 +48,8 @@ def made_of(
 ) -> Made | None:
     """What an attached copy says of itself.
 
-    None where its views are of another version, or its days those of another schedule.
+    None where its views are of another version, its days those of another schedule, or its
+    sentences those of other labels.
     """
     there = connection.execute(
         "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?",
@@ -58,8 +59,8 @@ def made_of(
         return None
     rows = connection.execute(
         f"SELECT published_at, code_version FROM {database}.{ABOUT.name} "
-        "WHERE views_version = ? AND schedule = ?",
-        [VIEWS_VERSION, _said(settings.schedule)],
+        "WHERE views_version = ? AND schedule = ? AND labels = ?",
+        [VIEWS_VERSION, _said(settings.schedule), _labels(settings)],
     ).fetchall()
     return Made(*rows[0]) if rows else None
 
@@ -74,7 +75,12 @@ def about(settings: Settings, made: Made) -> Row:
         "timezone": schedule.timezone,
         "schedule_end": schedule.end.isoformat() if schedule.end else None,
         "schedule": _said(schedule),
+        "labels": _labels(settings),
     }
+
+
+def _labels(settings: Settings) -> str:
+    return json.dumps(settings.labels, sort_keys=True, ensure_ascii=False)
 
 
 def _said(schedule: Schedule) -> str:
