@@ -171,7 +171,8 @@ def beside(
     """What else is known of the score that speaks for each batch, by batch.
 
     ``usual``, the median of the batches before; ``days`` in breach since the incident began, the
-    ``worst_batch`` of them and its ``worst_value``; ``slices``, the same score in slices, worst
+    ``worst_batch`` of them and its ``worst_value``, and ``loser_before``, the group that was worst
+    off in the last of them before; ``slices``, the same score in slices, worst
     first.
     """
     rows = [
@@ -219,6 +220,8 @@ def _of_series() -> str:
             (SELECT count(*) FROM earlier
              WHERE earlier.batch = speaking.batch AND back <= {_USUAL}) AS usual_count,
             (SELECT count(*) FROM breaching WHERE breaching.batch = speaking.batch) AS days,
+            (SELECT arg_max(loser, day) FROM breaching
+             WHERE breaching.batch = speaking.batch AND day < speaking.batch) AS loser_before,
             (SELECT arg_min(day, fair) FROM breaching
              WHERE breaching.batch = speaking.batch) AS worst_batch,
             (SELECT arg_min(value, fair) FROM breaching

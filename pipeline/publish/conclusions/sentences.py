@@ -117,9 +117,12 @@ def _breach(about: About) -> Said:
                 f"{score.text(beside['worst_value'])}"
             )
     since = f"{'; '.join(said)}." if said else ""
+    before = score.names.group(score.row["attribute"], beside.get("loser_before"))
+    is_same = before is None or before == score.loser
+    former = "" if is_same or before is None else f"Before, it was {before.name} who got least."
     return Said(
-        f"{score.sentence(still=True)}.",
-        _joined(since, _limits_sentence(score, about.noun)),
+        f"{score.sentence(still=is_same)}.",
+        _joined(since, former, _limits_sentence(score, about.noun)),
         score.texts["value"],
     )
 
