@@ -31,6 +31,7 @@ CODES = {
 }
 """A verdict as one letter of a series; '.' is no score."""
 NO_SCORE = "."
+BEFORE, LEAST, FAR = 28, 7, 3 * 1.4826
 _JUDGED = ("judged_value", "judged_lower", "judged_upper")
 SLICES_BACK = 31
 """Batches back in which a slice must have been, to have a column: a month of days."""
@@ -114,8 +115,8 @@ def document(copy: Copy, settings: Settings) -> Document:
         "suggestions": [dict(row) for row in copy.suggestions()],
         "newest": at[newest] if newest else None,
         "codes": {letter: status for status, letter in CODES.items()},
-        "window": settings.trends.window,
-        "least": settings.trends.least,
+        "usual": {"before": BEFORE, "least": LEAST, "far": FAR},
+        "gated": sorted(at[batch] for batch in copy.gated() if batch in at),
         "flip": settings.top_of_list == "bad",
         "confidence": settings.evidence.confidence,
         "slices_left_out": size.slices + 1 - len(slices),
@@ -249,9 +250,7 @@ def _conclusions(copy: Copy, at: Mapping[str, int], names: _Names) -> list[Any]:
     return said
 
 
-def _series(
-    copy: Copy, extent: Extent, batches: Sequence[str], names: _Names
-) -> list[list[Any]]:
+def _series(copy: Copy, extent: Extent, batches: Sequence[str], names: _Names) -> list[list[Any]]:
     rows = copy.scores(
         list(names.label.found), _back(batches, extent.whole), _back(batches, extent.slice)
     )

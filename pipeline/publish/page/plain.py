@@ -22,6 +22,12 @@ _ORDER = [look.name for look in VERDICTS]
 Data = Mapping[str, Any]
 
 
+def _text(value: float | None) -> str:
+    """A number as the script writes it."""
+    text = number(value)
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
 def verdict(data: Data) -> dict[str, Any]:
     """The verdict of the newest day: of the newest that was scored, else of the last there is."""
     at = data["newest"]
@@ -83,7 +89,7 @@ def _scores(data: Data, at: int) -> list[dict[str, Any]]:
                 "plain": about["plain"],
                 "attribute": data["attributes"][attribute][1],
                 "slice": data["slices"][place][2],
-                "value": number(value),
+                "value": _text(value),
                 "look": LOOKS[status],
                 "worst": data["groups"][worst][2] if worst >= 0 else "",
             }
@@ -107,7 +113,7 @@ def _groups(data: Data, at: int, score: Sequence[int] | None) -> dict[str, Any]:
                 "order": (attribute, value),
                 "attribute": data["attributes"][attribute][1],
                 "group": data["groups"][group][2],
-                "value": number(value),
+                "value": _text(value),
                 "interval": interval_text(lower, upper),
             }
         )

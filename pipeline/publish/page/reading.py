@@ -136,6 +136,13 @@ class Copy:
             return []
         return self._rows("FROM v_suggestions LIMIT 6")
 
+    def gated(self) -> list[str]:
+        """Batches that a gate kept out."""
+        return [
+            row["batch"]
+            for row in self._rows("SELECT DISTINCT batch FROM v_gates WHERE NOT passed")
+        ]
+
     def batches(self) -> list[Row]:
         """The manifest, with how many scores of each verdict a batch has."""
         return self._rows("FROM v_batches ORDER BY batch")

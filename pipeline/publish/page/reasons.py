@@ -7,7 +7,7 @@ Not here: the closed list of reasons of values (``metrics.reasons``), and senten
 from metrics.reasons import Reason
 from pipeline.formatting.evidence import few_text
 
-_VERDICTS = {"missing_group": "a group is missing"}
+_TEXTS = {reason.value: reason.text for reason in Reason} | {"missing_group": "a group is missing"}
 
 
 def reason_text(said: str) -> str:
@@ -17,9 +17,6 @@ def reason_text(said: str) -> str:
     ('fewer than two groups to compare', 'X: few queries', 'of later')
     """
     code, _, group = said.partition(": ")
-    try:
-        text = Reason(code).text
-    except ValueError:
-        few = code.startswith("few_")
-        text = few_text(code) if few else _VERDICTS.get(code, code.replace("_", " "))
+    few = few_text(code) if code.startswith("few_") else code.replace("_", " ")
+    text = _TEXTS.get(code, few)
     return f"{group}: {text}" if group else text

@@ -1,6 +1,7 @@
 // The band of days: how many scores each has beyond its limit; it chooses the day.
 
-const TALLEST = 46;
+const TALLEST = 34;
+const FEWEST_COLUMNS = 15;
 
 // How a batch looks in the band: its class, its sign, and what is said of it.
 function standing(batch) {
@@ -41,14 +42,15 @@ function drawBand() {
       title: `${longDay(doc.batches[batch])}: ${found.text}${release ? `; release ${release}` : ""}` },
     ...(release ? [element("span", { class: "rel" }, "⚑")] : []), ...bar(found, most), element("span", { class: "n" }, name(text)));
   });
-  const coming = doc.batches.length < 15 && batches.length === doc.batches.length ? doc.due.slice(0, 15 - doc.batches.length) : [];
+  const coming = batches.length === doc.batches.length ? doc.due.slice(0, Math.max(0, FEWEST_COLUMNS - batches.length)) : [];
   const slots = coming.filter(([batch]) => !doc.batches.includes(batch)).map(([batch]) =>
     element("span", { class: "slot" }, element("i"), element("span", { class: "n" }, dateOf(batch)?.hour ?? String(dateOf(batch)?.day ?? ""))));
-  drawKey(batches, coming.length);
+  const columns = Math.max(FEWEST_COLUMNS, cells.length + slots.length);
+  drawKey(batches, slots.length);
   byId("band").replaceChildren(
     ...(longer ? [overviewBand(longer)] : []),
-    element("nav", { class: "band", "aria-label": unitOf(doc.batches) === "hour" ? "Hours" : "Days" }, ...cells, ...slots),
-    ...alertSpans(batches, cells.length + slots.length), ...alsoToKnow());
+    element("nav", { class: "band", "aria-label": unitOf(doc.batches) === "hour" ? "Hours" : "Days", place: { gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))` } }, ...cells, ...slots),
+    ...alertSpans(batches, columns), ...alsoToKnow());
 }
 
 function overviewBand({ unit, parts }) {
@@ -69,9 +71,9 @@ function drawKey(batches, coming) {
   const looks = batches.map(standing);
   const releases = doc.releases.filter(([batch]) => batches.includes(batch)).map(([batch, text]) => `${text}, ${shortDay(doc.batches[batch])}`);
   byId("key").replaceChildren(
-    element("span", {}, element("i"), doc.conclusions.some((said) => said && said.state !== "no_limits") ? "within limits" : "scored"),
+    ...(doc.newest === null ? [] : [element("span", {}, element("i"), doc.conclusions.some((said) => said && said.state !== "no_limits") ? "within limits" : "scored")]),
     ...(looks.some(({ look }) => look === "bad") ? [element("span", { class: "bad" }, "✕ number of scores beyond their limit")] : []),
     ...(looks.some(({ look }) => look === "gap") ? [element("span", { class: "gap" }, element("i"), "no data")] : []),
     ...(coming ? [element("span", {}, "outlined: still to come")] : []),
-    element("span", {}, "⚑ release: ", releases.length ? name(releases.slice(0, 3).join("; ")) : "none marked"));
+    element("span", { class: "releases" }, "⚑ release: ", releases.length ? name(releases.slice(0, 3).join("; ")) : "none marked"));
 }

@@ -6,14 +6,13 @@ function changesAt(slice, batch) {
   const moves = [];
   for (const [of, attribute, label, columns] of doc.series) {
     if (of !== slice) continue;
-    const value = raw(columns, batch);
-    const usual = value === null ? null : usualBefore(columns, batch);
+    const value = judgedValue(columns, batch);
+    const { lower, upper, status } = at(columns, batch) ?? {};
+    const usual = value === null ? null : usualBefore(columns, batch, (upper ?? 0) - (lower ?? 0));
     if (!usual) continue;
-    const size = Math.abs(value - usual.center);
-    const about = doc.labels[label];
-    const spread = usual.robust || 1e-12 * Math.max(1, Math.abs(usual.center));
-    moves.push({ attribute, label, about, columns, value, usual, moved: size > usual.chance && size > 1e-9 * Math.max(1, Math.abs(usual.center)),
-      size: size / spread, status: at(columns, batch)?.status });
+    const reach = usual.reach || 1e-12 * Math.max(1, Math.abs(usual.center));
+    moves.push({ attribute, label, about: doc.labels[label], value, usual, status,
+      moved: usual.moved(value), size: Math.abs(value - usual.center) / reach });
   }
   return moves.sort((a, b) => b.size - a.size || a.label - b.label || a.attribute - b.attribute);
 }
@@ -23,19 +22,19 @@ const isRatio = (about) => about.low === 0 && about.high === 1 && about.fairest 
 // The axis of a row: one for all ratios, and its own for any other score.
 function changeAxis(move, ratios) {
   if (isRatio(move.about)) return ratios;
-  const { center, chance } = move.usual;
-  const [low, high] = rangeOf([move.value, center, center - chance, center + chance], move.about);
+  const { center, reach } = move.usual;
+  const [low, high] = rangeOf([move.value, center, center - reach, center + reach], move.about);
   return { low, high };
 }
 
 function changeRow(move, axis) {
   const x = (value) => Math.max(0, Math.min(100, ((value - axis.low) / (axis.high - axis.low || 1)) * 100));
-  const { center, chance } = move.usual;
+  const { center, reach } = move.usual;
   const [from, to] = [x(center), x(move.value)];
   const bad = move.status === "breach" && move.moved;
   const between = (class_, low, high) => element("i", { class: class_, place: { left: pct(low), width: pct(high - low) } });
   const track = element("div", { class: "track", "aria-hidden": "true" },
-    between("chance", x(center - chance), x(center + chance)), between("mv", Math.min(from, to), Math.max(from, to)),
+    between("chance", x(center - reach), x(center + reach)), between("mv", Math.min(from, to), Math.max(from, to)),
     element("i", { class: "from", place: { left: pct(from) } }), element("i", { class: "pt", place: { left: pct(to) } }));
   const worse = move.about.alarm === "high" ? move.value > center : move.about.alarm === "low" ? move.value < center : null;
   const side = worse === null ? "" : worse ? ", towards unfair" : ", towards fair";
@@ -47,7 +46,7 @@ function changeRow(move, axis) {
 }
 
 function changeRows(moves) {
-  const values = moves.filter(({ about }) => isRatio(about)).flatMap(({ value, usual }) => [value, usual.center, usual.center - usual.chance]);
+  const values = moves.filter(({ about }) => isRatio(about)).flatMap(({ value, usual }) => [value, usual.center, usual.center - usual.reach]);
   const low = values.length ? Math.max(0, Math.floor(Math.min(...values) * 10) / 10) : 0;
   const ratios = { low: Math.min(low, 0.9), high: 1 };
   const scale = values.length ? [element("div", { class: "row line", "aria-hidden": "true" }, element("span", { class: "small empty" }, "Ratios: 1 is equal"),
@@ -64,7 +63,7 @@ function drawChanges() {
   const title = byId("h-changes");
   if (!moves.length) {
     title.textContent = "What changed";
-    place.replaceChildren(small(`Nothing can be said yet: ${doc.least} batches are needed to know what is usual.`));
+    place.replaceChildren(small(`Nothing can be said yet: ${doc.usual.least} batches of the same release are needed to know what is usual.`));
     return;
   }
   const moved = moves.filter((move) => move.moved);
@@ -78,10 +77,10 @@ function drawChanges() {
     details.addEventListener("toggle", () => { if (details.open && details.childElementCount === 1) details.append(changeRows(list)); });
     return details;
   };
-  const columns = ["score", "attribute", "usual", "value", "chance", "robust deviations", "beyond chance"];
-  const rows = moves.map((move) => [move.about.label, doc.attributes[move.attribute][0] ?? "", move.usual.center, move.value, move.usual.chance,
-    move.usual.robust ? move.size : null, move.moved ? "yes" : "no"]);
-  place.replaceChildren(small(`From the usual value (hollow, the median of the ${most} batches before) to that of ${plainDay(doc.batches[batch])} (solid), the largest in units of its own chance first. Grey: as far as day-to-day chance goes.`),
+  const columns = ["score", "attribute", "usual", "value", "chance", "beyond chance"];
+  const rows = moves.map((move) => [move.about.label, doc.attributes[move.attribute][0] ?? "", move.usual.center, move.value, move.usual.reach,
+    move.moved ? "yes" : "no"]);
+  place.replaceChildren(small(`From the usual value (hollow, the median of the ${most} batches before) to that of ${plainDay(doc.batches[batch])} (solid), the largest in units of chance first. Grey: as far as day-to-day chance goes.`),
     ...(moved.length ? [changeRows(moved.slice(0, CHANGES_SHOWN))] : []),
     ...(folded.length ? [closed(moved.length ? `The other ${count(folded.length, "score")}` : `All ${count(folded.length, "score")}`, folded)] : []),
     element("div", { class: "tools" }, csvButton("changes", columns, rows)));

@@ -156,6 +156,7 @@ function groupFinding({ rows, about, attribute }, metric, batch) {
     return `${groupTitle(worst.group)} got ${awayText(worst, about)} ${than}`;
   }
   const most = Math.max(...compared.map((row) => Math.abs(row.away)));
+  if (most === 0) return "All groups got the same";
   return about.parity === "zero" ? `No group is further than ${digits(most)} from its equal share`
     : `No group is further than ${percent(most)} from ${about.parity === "average" ? "the average item" : "equal"}`;
 }

@@ -36,13 +36,22 @@ function drawVerdict() {
     : [shown.sentence, null];
   byId("headline").className = shown.sentence.length > 110 ? "long" : "";
   byId("headline").replaceChildren(before, ...(after === null ? [] : [element("em", {}, shown.emphasis), after]));
-  byId("second").textContent = shown.second ?? "";
+  byId("second").replaceChildren(...withCode(shown.second ?? ""));
   byId("small").replaceChildren(`${shown.small ?? ""} `, ...(shown.label ? [element("code", {}, shown.label)] : []));
   byId("facts").replaceChildren(...(shown.facts ?? []).map((fact) => element("div", {},
     element("dt", {}, fact.name), element("dd", {}, element("b", {}, fact.text), ...(fact.more ? [" ", element("span", { class: "small" }, fact.more)] : [])))));
   drawActions(said, bad);
   document.title = overdue ? `○ ${stale.sentence}` : said.title ?? `${said.sign} ${said.sentence}`;
   byId("now").textContent = `${longDay(doc.batches[chosen.batch])}: ${shown.word}. ${shown.sentence}`;
+}
+
+// A command in a text stands between grave accents.
+const withCode = (text) => text.split("`").map((piece, n) => (n % 2 ? element("code", {}, piece) : piece));
+
+// The batches of a chart: "These 30 days".
+function theseBatches(batches) {
+  const unit = unitOf(doc.batches);
+  return batches.length === 1 ? `This ${unit}` : `These ${count(batches.length, unit, unit === "batch" ? "batches" : `${unit}s`)}`;
 }
 
 function drawActions(said, bad) {
@@ -104,13 +113,17 @@ function scoreLine() {
   const batches = period();
   const found = batches.map((batch) => at(columns, batch));
   const limits = batches.map((batch) => limitsAt(columns, batch));
-  const usual = usualBefore(columns, chosen.batch);
+  const said = conclusion();
+  // The verdict's own score has the usual value of its sentence.
+  const usual = !chosen.explicit && said.usual !== undefined ? { center: said.usual } : usualBefore(columns, chosen.batch);
   const all = [...found.flatMap((each) => (each ? [each.value, each.lower, each.upper] : [])), ...limits.map(limitOf), usual?.center];
   const [low, high] = rangeOf(all.filter((value) => value !== null && value !== undefined), about);
   const scale = scales(batches.length, low, high);
   const { svg, box } = canvas(low, high, scale.y, ticksIn(low, high), tickOf(about));
   const text = textOf(about);
   const here = batches.indexOf(chosen.batch);
+  const [ownText, usualText] = apart([found[here]?.value ?? null, usual?.center ?? null, limitOf(limitsAt(columns, chosen.batch))],
+    text, about.unit === "percent" ? 2 : 3);
   const limit = limitsAt(columns, chosen.batch);
   if (limitOf(limit) !== null && found[here]?.status === "breach") {
     const edge = scale.y(limitOf(limit));
@@ -121,7 +134,7 @@ function scoreLine() {
   gapsOf(box, svg, batches, scale);
   if (usual) {
     svg.append(drawing("line", { class: "usual", x1: 0, x2: 100, y1: scale.y(usual.center), y2: scale.y(usual.center) }));
-    put(box, { class: "end label", "data-at": scale.y(usual.center) }, 100, scale.y(usual.center), `usually ${text(usual.center)}`);
+    put(box, { class: "end label", "data-at": scale.y(usual.center) }, 100, scale.y(usual.center), `usually ${usualText}`);
   }
   linesOf(svg, limits.map(limitOf), scale, "lim");
   const set = limits.findIndex((each) => limitOf(each) !== null);
@@ -134,7 +147,7 @@ function scoreLine() {
     if (own && each.lower !== null) svg.append(drawing("line", { class: bad ? "ci bad" : "ci", x1: scale.x(n), x2: scale.x(n), y1: scale.y(each.lower), y2: scale.y(each.upper) }));
     if (own || bad) put(box, { class: `dot ${bad ? "bad" : ""} ${own ? "on" : ""}` }, scale.x(n), scale.y(each.value));
     const left = scale.x(n) > 60 && !(own && n === batches.length - 1);
-    if (own) put(box, { class: `big ${bad ? "bad" : ""} ${n === batches.length - 1 ? "end" : left ? "in left" : "in"}`, "data-at": scale.y(each.value) }, scale.x(n), scale.y(each.value), text(each.value));
+    if (own) put(box, { class: `big ${bad ? "bad" : ""} ${n === batches.length - 1 ? "end" : left ? "in left" : "in"}`, "data-at": scale.y(each.value) }, scale.x(n), scale.y(each.value), ownText);
     else if (bad) put(box, { class: `alarm label ${left ? "in left" : "in"}` }, scale.x(n), scale.y(each.value), `✕ ${text(each.value)}`);
   });
   batchLabels(box, batches, scale.x);
@@ -146,7 +159,7 @@ function scoreLine() {
     element("h3", {}, name(title)),
     small(`${equal}Grey: ${Math.round(doc.confidence * 100)}% interval.${found[here]?.why ? ` ${capital(found[here].why)}.` : ""}`),
     box,
-    rowsBehind(`These ${batches.length} ${unitOf(doc.batches) === "hour" ? "hours" : unitOf(doc.batches) === "day" ? "days" : "batches"} as a table`, "score",
+    rowsBehind(`${theseBatches(batches)} as a table`, "score",
       ["batch", "value", "lower", "upper", "limit", "verdict", "worst off"], rows,
       rows.map(([batch, ...numbers]) => [batch, ...numbers.slice(0, 4).map((value) => (value === null ? "" : digits(value))), numbers[4].replace("_", " "), numbers[5]]).reverse()));
 }

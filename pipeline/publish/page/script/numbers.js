@@ -4,14 +4,14 @@ const minus = (text) => text.replace("-", "−");
 const grouped = (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ",");
 
 // Three significant digits; the same texts as pipeline.formatting.numbers.
-function digits(value) {
+function digits(value, places = 3) {
   if (value === null || value === undefined) return "none";
   if (value === 0) return "0";
   const size = Math.abs(value);
   const sign = value < 0 ? "−" : "";
-  if (size >= 1e6 || size < 1e-4) return sign + size.toExponential(2).replace("e+", "e");
+  if (size >= 1e6 || size < 1e-4) return sign + size.toExponential(places - 1).replace("e+", "e");
   if (size >= 999.5) return sign + grouped(size.toFixed(0));
-  return sign + size.toPrecision(3);
+  return sign + size.toPrecision(places);
 }
 
 // A share as a percentage of two significant digits, whole above 10%.
@@ -24,6 +24,18 @@ function percent(value, places = 2) {
   const moved = Number(power) + 2;
   if (moved >= places) return `${sign}${grouped(shifted(size.toFixed(2), 2))}%`;
   return `${sign}${shifted(figures, moved)}%`;
+}
+
+// Texts of numbers that stand side by side: digits are added until unequal ones read apart.
+function apart(values, text, least, most = 8) {
+  const places = values.map(() => least);
+  const told = () => values.map((value, n) => (value === null ? "" : text(value, places[n])));
+  for (let texts = told(); ; texts = told()) {
+    const alike = values.map((value, n) => value !== null && places[n] < most
+      && texts.some((other, k) => other === texts[n] && values[k] !== value));
+    if (!alike.includes(true)) return texts;
+    alike.forEach((more, n) => { if (more) places[n] += 1; });
+  }
 }
 
 // A decimal text times a power of ten, digit for digit.

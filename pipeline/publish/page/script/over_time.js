@@ -44,7 +44,7 @@ function timeFinding({ group, columns }, batch) {
   const usual = usualBefore(columns, batch);
   const value = raw(columns, batch);
   if (!usual || value === null) return `${groupTitle(group)} over time`;
-  if (Math.abs(value - usual.center) <= usual.chance) return `${groupTitle(group)}: as on other days`;
+  if (!usual.moved(value)) return `${groupTitle(group)} as on other days`;
   return `${groupTitle(group)} ${value < usual.center ? "fell" : "rose"} to ${digits(value)}, usually ${digits(usual.center)}`;
 }
 
@@ -99,7 +99,7 @@ function qualityFinding(quality, columns, batch) {
   const usual = usualBefore(quality, batch);
   const value = raw(quality, batch);
   if (!usual || value === null) return "Fairness against quality";
-  if (Math.abs(value - usual.center) <= usual.chance) return "Quality as usual";
+  if (!usual.moved(value)) return "Quality as usual";
   const fell = value < usual.center;
   const bad = at(columns, batch)?.status === "breach";
   if (bad) return fell ? "Quality fell with it" : "Quality rose while fairness fell";

@@ -29,10 +29,18 @@ function choose(text) {
   }
 }
 
+const SECTIONS = { groups: drawGroups, heat: drawHeat, changes: drawChanges, lists: drawLists };
+
 function draw() {
   const focused = document.activeElement?.dataset?.key;
-  const parts = [drawTop, drawVerdict, drawAside, drawBand, drawGroups, drawHeat, drawChanges, drawLists];
-  for (const each of parts) each();
+  for (const each of [drawTop, drawVerdict, drawAside, drawBand]) each();
+  for (const [id, each] of Object.entries(SECTIONS)) {
+    byId(id).hidden = doc.newest === null;
+    if (doc.newest !== null) each();
+  }
+  const shown = shownBatch();
+  byId("older").hidden = shown === null || shown === chosen.batch;
+  if (shown !== null) byId("older").textContent = `What follows is of ${longDay(doc.batches[shown])}.`;
   settle();
   if (focused) [...document.querySelectorAll("[data-key]")].find((each) => each.dataset.key === focused)?.focus({ preventScroll: true });
   if (!performance.getEntriesByName("first-chart").length) performance.mark("first-chart");
@@ -72,9 +80,10 @@ async function start() {
     draw();
   });
   let waiting = 0;
+  addEventListener("beforeprint", () => settle());
   addEventListener("resize", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(settle, 60);
+    waiting = setTimeout(() => settle(), 60);
   });
 }
 

@@ -84,17 +84,27 @@ const median = (values) => {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 };
 
-// What is usual before a batch: the median, and how far chance goes; null with too few batches.
-function usualBefore(columns, batch) {
+// The value of a series in a batch as it was judged.
+const judgedValue = (columns, batch) => (columns?.judged && batch in columns.judged ? columns.judged[batch][0] : raw(columns, batch));
+
+// What is usual before a batch, by the rule of v_usual: the median of the batches before, of the same
+// release and without gated ones, and how far chance goes; null with too few of them.
+function usualBefore(columns, batch, width = 0) {
+  const { before, least, far } = doc.usual;
   const values = [];
-  for (let n = batch - 1; columns && n >= columns.from && values.length < doc.window; n -= 1) {
-    const value = raw(columns, n);
+  let looked = 0;
+  const from = Math.max(columns ? columns.from : batch, ...doc.releases.map(([at]) => at).filter((at) => at <= batch));
+  for (let n = batch - 1; n >= from && looked < before; n -= 1) {
+    if (!doc.scored[n] || doc.gated.includes(n)) continue;
+    looked += 1;
+    const value = judgedValue(columns, n);
     if (value !== null) values.push(value);
   }
-  if (values.length < doc.least) return null;
+  if (values.length < least) return null;
   const center = median(values);
-  const robust = 1.4826 * median(values.map((value) => Math.abs(value - center)));
-  return { center, robust, chance: 3 * robust, count: values.length };
+  const spread = far * median(values.map((value) => Math.abs(value - center)));
+  const reach = Math.max(spread, width / 2);
+  return { center, reach, count: values.length, moved: (value) => Math.abs(value - center) > reach + 1e-9 * Math.abs(center) };
 }
 
 // The batch whose scores are shown: the chosen one, or the newest before it that has any.
