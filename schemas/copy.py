@@ -15,6 +15,22 @@ EXPECTED_BATCHES = Table(
     (BATCH, DUE_AT),
     key=("batch",),
 )
+TIMES = (
+    Column(
+        "batch_start",
+        "TIMESTAMP",
+        "start of the day or hour that the batch is named after (UTC); null for other names",
+        nullable=True,
+    ),
+    Column("batch_end", "TIMESTAMP", "its end (UTC)", nullable=True),
+    Column("day", "DATE", "the day that the batch is; null for hours and other names", True),
+)
+BATCH_TIMES = Table(
+    "batch_times",
+    "When the days and hours are that batches are named after.",
+    (BATCH, *TIMES),
+    key=("batch",),
+)
 THRESHOLD_MIN = Column(
     "threshold_min", "DOUBLE", "least acceptable value, as it was then; null without", True
 )
@@ -35,9 +51,41 @@ THRESHOLDS = Table(
     ),
     key=("config_hash", "slice", "attribute", "metric", "aggregation"),
 )
+SCORE_CATALOGUE = Table(
+    "score_catalogue",
+    "A score that the history holds or the settings compute: what it is, in numbers and words.",
+    (
+        Column("label", "VARCHAR", "metric and aggregation as printed: EXP.MinMaxRatio"),
+        Column("metric", "VARCHAR", "metric with its parameters, as printed: AWRF(p=0.1)"),
+        Column("aggregation", "VARCHAR", "aggregation or reading; null where there is none", True),
+        Column("family", "VARCHAR", "the family that its metric is of", nullable=True),
+        Column("title", "VARCHAR", "title of its metric, as in the literature", nullable=True),
+        Column("plain", "VARCHAR", "its name in everyday words: exposure ratio", nullable=True),
+        Column(
+            "sentence",
+            "VARCHAR",
+            "what it says of a {value}, and of the groups with the {low} and the {high} end",
+            nullable=True,
+        ),
+        Column("unit", "VARCHAR", "how a value reads in the sentence: percent, times ...", True),
+        Column("formula", "VARCHAR", "its formula; V is the value of a group", nullable=True),
+        Column("range_low", "DOUBLE", "least value it can have; null without an end", True),
+        Column("range_high", "DOUBLE", "greatest value it can have; null without an end", True),
+        Column("fairest", "DOUBLE", "value of a perfect ranking; null where there is none", True),
+        Column(
+            "direction",
+            "VARCHAR",
+            "the unfair side, low or high; null where neither is",
+            nullable=True,
+        ),
+        Column("source", "VARCHAR", "where its metric comes from", nullable=True),
+        Column("needs", "VARCHAR", "log columns it cannot do without; null for none", True),
+    ),
+    key=("label",),
+)
 WORST_LISTS = Table(
     "worst_lists",
-    "Entries of the lists of the newest batch in which a group lacks most exposure.",
+    "Entries of the lists, batch by batch, in which a group lacks most exposure.",
     (
         BATCH,
         ATTRIBUTE,
@@ -56,6 +104,8 @@ WORST_LISTS = Table(
         Column("group_value", "VARCHAR", "group of the item"),
         Column("relevance", "DOUBLE", "its relevance; null where unknown", nullable=True),
         Column("click", "DOUBLE", "its clicks; null where unknown", nullable=True),
+        Column("query_id", "VARCHAR", "the query of the list, as stored; the list without one"),
+        Column("slices", "VARCHAR", "the list's value of each slice column, as a JSON object"),
     ),
     key=("batch", "attribute", "place", "item_id"),
 )
@@ -111,6 +161,21 @@ CONCLUSIONS = Table(
     ),
     key=("batch",),
 )
+LISTED_BATCHES = Table(
+    "listed_batches",
+    "Batches whose file was searched for the worst lists, and what these were made of.",
+    (
+        BATCH,
+        Column("input_hash", "VARCHAR", "digest of the delivered files"),
+        Column("file_hash", "VARCHAR", "digest of the batch file"),
+        Column(
+            "made_by",
+            "VARCHAR",
+            "digest of the settings and rules that decide on them",
+        ),
+    ),
+    key=("batch",),
+)
 ABOUT = Table(
     "about",
     "How the copy came to be: one row.",
@@ -120,10 +185,20 @@ ABOUT = Table(
         Column("published_at", "TIMESTAMP", "when it was written (UTC)"),
         Column("timezone", "VARCHAR", "time zone of the days"),
         Column("schedule_end", "VARCHAR", "last expected day; null where days go on", True),
+        Column("deadline_hours", "BIGINT", "hours after the end of a day until it is due"),
         Column("schedule", "VARCHAR", "the settings that say which days are expected, as JSON"),
-        Column("labels", "VARCHAR", "names of values in sentences, by column, as JSON"),
+        Column("settings", "VARCHAR", "the other settings that the copy follows, as JSON"),
     ),
     key=("published_at",),
 )
-COPY_TABLES = (EXPECTED_BATCHES, THRESHOLDS, WORST_LISTS, CONCLUSIONS, ABOUT)
+COPY_TABLES = (
+    EXPECTED_BATCHES,
+    BATCH_TIMES,
+    THRESHOLDS,
+    SCORE_CATALOGUE,
+    WORST_LISTS,
+    LISTED_BATCHES,
+    CONCLUSIONS,
+    ABOUT,
+)
 """Everything that the copy holds beside tables of the history."""

@@ -6,13 +6,19 @@ make it, the comments in the copy and the documentation follow from that.
 Not here: tables that only the copy has (``copy``).
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
-from schemas.columns import Column, Table, literal, quoted
-from schemas.copy import ABOUT, CONCLUSIONS, DUE_AT, THRESHOLD_MAX, THRESHOLD_MIN, WORST_LISTS
+from schemas.columns import Column, Table, literal
+from schemas.copy import (
+    ABOUT,
+    CONCLUSIONS,
+    DUE_AT,
+    SCORE_CATALOGUE,
+    THRESHOLD_MAX,
+    THRESHOLD_MIN,
+    TIMES,
+    WORST_LISTS,
+)
 from schemas.history import BATCH_STATUSES, BATCHES, HISTORY
-from schemas.judged import JUDGED_OF, judged_sql
+from schemas.judged import JUDGED_OF
 from schemas.monitoring import (
     ALERT_ORDER,
     ALERTS,
@@ -23,46 +29,27 @@ from schemas.monitoring import (
     SERIES_KEY,
     TRENDS,
 )
+from schemas.overviews import FRESHNESS, METRICS, RELEASE_SCORES
 from schemas.scores import LABEL, STATUSES, WINDOW_SCORES
+from schemas.usual import USUAL
+from schemas.view import (
+    JUDGED_SQL,
+    LABELLED,
+    NOW,
+    RELEASE,
+    SCORE_KEY,
+    View,
+    of,
+    perhaps,
+    same,
+)
 
 VIEWS_VERSION = 4
 """Goes up when a column or a row of a view changes its meaning, its name or its type, or goes."""
 
 
-@dataclass(frozen=True)
-class View(Table):
-    """A view: what one row is, its columns in order, ``query`` to take them from, and ``order``.
-
-    ``key`` are the columns that name a row.
-    """
-
-    query: str = ""
-    order: str = ""
-
-    def create(self, database: str, name: str | None = None) -> str:
-        """CREATE VIEW for a ``database`` that is in use: a query that named it would be tied to it.
-
-        The tables and views that it reads are there before it.
-        """
-        order = f" ORDER BY {self.order}" if self.order else ""
-        return (
-            f"CREATE VIEW {quoted(name or self.name)} AS "
-            f"SELECT {self.column_list} FROM ({self.query}){order}"
-        )
-
-    def comments(self, database: str, name: str | None = None) -> Iterable[str]:
-        """Statements that put the descriptions into the database itself."""
-        first, *others = super().comments(database, name)
-        yield first.replace("COMMENT ON TABLE", "COMMENT ON VIEW", 1)
-        yield from others
-
-
 _SCORES, _GROUPS = HISTORY
 _KEY = ("batch", *SERIES_KEY)
-_LABEL = Column("label", "VARCHAR", "metric and aggregation as printed: EXP.MinMaxRatio")
-_RELEASE = Column("release", "VARCHAR", "what was marked last, at or before the batch", True)
-_SCORE_KEY = (*_SCORES.columns[:6], _LABEL)
-"""The columns that name a score, in every view that is about scores."""
 
 
 def _told(table: Table) -> tuple[Column, ...]:
@@ -80,33 +67,12 @@ def _told(table: Table) -> tuple[Column, ...]:
 
 
 _TOLD = _told(_SCORES)
-_JUDGED_SQL = ", ".join(f"{sql} AS {of}" for of, sql in judged_sql().items())
-
-
-def _of(table: Table, *names: str) -> tuple[Column, ...]:
-    known = {column.name: column for column in table.columns}
-    return tuple(known[name] for name in names)
-
-
-def _perhaps(*columns: Column) -> tuple[Column, ...]:
-    """The same columns, null in rows that have nothing to say there."""
-    return tuple(Column(each.name, each.type, each.text, nullable=True) for each in columns)
-
-
-def _same(one: str, other: str, names: Iterable[str]) -> str:
-    """SQL: two rows agree in ``names``, nulls included."""
-    return " AND ".join(
-        f"{one}.{name} {'=' if name == 'batch' else 'IS NOT DISTINCT FROM'} {other}.{name}"
-        for name in names
-    )
 
 
 def _count(name: str) -> Column:
     return Column(name, "BIGINT", f"current scores with status {name}")
 
 
-_NOW = "make_timestamp(epoch_us(now()))"
-"""The time in UTC, in any time zone of the reader and without a library of time zones."""
 _RELEASES = (
     "SELECT batch, string_agg(text, '; ' ORDER BY source, text) AS release "
     "FROM markers GROUP BY batch"
@@ -122,16 +88,29 @@ def _released(batches: str) -> str:
     )
 
 
+_TIMED = "LEFT JOIN batch_times ON batch_times.batch = {}.batch"
+_SIDED = "LEFT JOIN score_catalogue ON score_catalogue.label = {}.label"
+_SIDE = of(SCORE_CATALOGUE, "direction", "fairest")
+_MARGIN = Column(
+    "margin",
+    "DOUBLE",
+    "how far the judged score is within its limit, in its own units; negative beyond it, null "
+    "without one",
+    nullable=True,
+)
+_MARGIN_SQL = "least(judged_value - threshold_min, threshold_max - judged_value)"
 _HISTORY = View(
     "v_history",
     "Every current score, with the limits it was judged by.",
-    (*_TOLD, _LABEL, _RELEASE, THRESHOLD_MIN, THRESHOLD_MAX),
+    (*_TOLD, LABELLED, RELEASE, THRESHOLD_MIN, THRESHOLD_MAX, *TIMES, *_SIDE, _MARGIN),
     key=_KEY,
-    query="SELECT scores.*, release, threshold_min, threshold_max "
-    f"FROM (SELECT * REPLACE ({_JUDGED_SQL}), {LABEL} AS label FROM fairness_history) AS scores "
+    query="SELECT scores.*, release, threshold_min, threshold_max, "
+    f"batch_start, batch_end, day, direction, fairest, {_MARGIN_SQL} AS margin "
+    f"FROM (SELECT * REPLACE ({JUDGED_SQL}), {LABEL} AS label FROM fairness_history) AS scores "
     f"LEFT JOIN ({_released('batches')}) AS released ON released.batch = scores.batch "
     "LEFT JOIN thresholds ON "
-    + _same("thresholds", "scores", ("config_hash", "slice", *SERIES_KEY[2:])),
+    + same("thresholds", "scores", ("config_hash", "slice", *SERIES_KEY[2:]))
+    + f" {_TIMED.format('scores')} {_SIDED.format('scores')}",
 )
 _COVERAGE = View(
     "v_coverage",
@@ -139,7 +118,7 @@ _COVERAGE = View(
     (
         BATCHES.columns[0],
         Column("expected", "BOOLEAN", "whether the schedule expects it"),
-        *_perhaps(DUE_AT),
+        *perhaps(DUE_AT),
         Column(
             "state",
             "VARCHAR",
@@ -147,15 +126,16 @@ _COVERAGE = View(
         ),
         Column("scored", "BOOLEAN", "whether it has scores, perhaps of an earlier attempt"),
         Column("revision", "INTEGER", "revision of these scores, 0 for none"),
-        *_of(BATCHES, "message"),
-        *_perhaps(*_of(BATCHES, "finished_at")),
+        *of(BATCHES, "message"),
+        *perhaps(*of(BATCHES, "finished_at")),
+        *TIMES,
     ),
     key=("batch",),
     query="SELECT batch, due_at IS NOT NULL AS expected, due_at, "
     "coalesce(status, 'missing') AS state, coalesce(revision, 0) > 0 AS scored, "
-    "coalesce(revision, 0) AS revision, message, finished_at "
-    "FROM expected_batches FULL JOIN batches USING (batch) "
-    f"WHERE due_at <= {_NOW} OR status IS NOT NULL",
+    "coalesce(revision, 0) AS revision, message, finished_at, batch_start, batch_end, day "
+    "FROM expected_batches FULL JOIN batches USING (batch) LEFT JOIN batch_times USING (batch) "
+    f"WHERE due_at <= {NOW} OR status IS NOT NULL",
     order="batch",
 )
 _STATES = ("done", *BATCH_STATUSES[1:], "missing", "absent")
@@ -190,47 +170,52 @@ _TREND = View(
     "v_trend",
     "One score in one batch, or the gap where it has none, from its first batch on.",
     (
-        *_SCORE_KEY,
+        *SCORE_KEY,
         Column(
             "state",
             "VARCHAR",
             "done: there is a row in the history; absent: the batch was scored without this "
             "score; else why there is none: missing, no_data, refused or failed",
         ),
-        *_perhaps(*_of(_HISTORY, *_SCORED)),
-        _RELEASE,
+        *perhaps(*of(_HISTORY, *_SCORED)),
+        RELEASE,
         Column("release_starts", "BOOLEAN", "whether a release begins with this very batch"),
-        *_perhaps(*_of(TRENDS, *_TRENDS, *_NEWS)),
+        *perhaps(*of(TRENDS, *_TRENDS, *_NEWS)),
+        *TIMES,
+        *_SIDE,
+        _MARGIN,
     ),
     key=_KEY,
     query="SELECT scores.*, released.release, starts AS release_starts, "
+    "batch_start, batch_end, day, direction, fairest, "
     f"{', '.join(f'trends.{name}' for name in (*_TRENDS, *_NEWS))} "
-    f"FROM (SELECT batch, {_SERIES}, label, 'done' AS state, {', '.join(_SCORED)} "
+    f"FROM (SELECT batch, {_SERIES}, label, 'done' AS state, {', '.join(_SCORED)}, margin "
     f"FROM v_history UNION ALL BY NAME {_GAPS}) AS scores "
     f"LEFT JOIN ({_released(_COVERAGE.name)}) AS released ON released.batch = scores.batch "
-    f"LEFT JOIN trends ON {_same('trends', 'scores', _KEY)}",
+    f"LEFT JOIN trends ON {same('trends', 'scores', _KEY)} "
+    f"{_TIMED.format('scores')} {_SIDED.format('scores')}",
 )
 _CHANGES = View(
     "v_changes",
     "A followed score of a batch against its baseline; the largest first, batch by batch.",
     (
-        *_SCORE_KEY,
-        *_of(TRENDS, "value"),
+        *SCORE_KEY,
+        *of(TRENDS, "value"),
         Column("center", "DOUBLE", "what was expected"),
-        *_of(TRENDS, "spread"),
+        *of(TRENDS, "spread"),
         Column("change", "DOUBLE", "value minus what was expected"),
-        *_of(TRENDS, "residual"),
+        *of(TRENDS, "residual"),
         Column("worse", "BOOLEAN", "whether it moved to the unfair side", nullable=True),
         Column("previous", "DOUBLE", "value in the last batch before that has one", nullable=True),
-        *_of(TRENDS, "baseline", *_NEWS),
-        *_of(_SCORES, "status", "worst_group"),
+        *of(TRENDS, "baseline", *_NEWS),
+        *of(_SCORES, "status", "worst_group"),
     ),
     key=_KEY,
     query="SELECT moved.*, value - center AS change, residual > 0 AS worse, status, worst_group "
     f"FROM (SELECT *, {LABEL} AS label, "
     f"lag(value) OVER (PARTITION BY {_SERIES} ORDER BY batch) AS previous FROM trends) AS moved "
     f"JOIN (SELECT batch, {_SERIES}, status, worst_group FROM fairness_history) AS scores ON "
-    f"{_same('scores', 'moved', _KEY)} WHERE center IS NOT NULL",
+    f"{same('scores', 'moved', _KEY)} WHERE center IS NOT NULL",
     order=f"batch DESC, abs(residual) DESC, {_SERIES}",
 )
 _BATCHES = View(
@@ -240,37 +225,60 @@ _BATCHES = View(
         *BATCHES.columns,
         Column("scores", "BIGINT", "current scores"),
         *map(_count, STATUSES),
-        _RELEASE,
+        RELEASE,
+        *TIMES,
     ),
     key=("batch",),
-    query="SELECT batches.*, release, "
+    query="SELECT batches.*, release, batch_start, batch_end, day, "
     + ", ".join(f"coalesce({name}, 0) AS {name}" for name in ("scores", *STATUSES))
     + " FROM batches LEFT JOIN (SELECT batch, count(*) AS scores, "
     + ", ".join(f"count(*) FILTER (status = {literal(name)}) AS {name}" for name in STATUSES)
     + " FROM fairness_history GROUP BY batch) AS counted USING (batch) "
-    f"LEFT JOIN ({_released('batches')}) AS released USING (batch)",
+    f"LEFT JOIN ({_released('batches')}) AS released USING (batch) "
+    "LEFT JOIN batch_times USING (batch)",
     order="batch",
 )
 _ABOUT = View(
     "v_about",
     "The copy itself: one row.",
     (
-        *_of(ABOUT, "views_version", "code_version", "published_at"),
+        *of(ABOUT, "views_version", "code_version", "published_at"),
         Column("newest_batch", "VARCHAR", "newest batch that has scores", nullable=True),
-        *_of(ABOUT, "timezone", "schedule_end"),
+        *of(ABOUT, "timezone", "schedule_end"),
         Column("next_due_at", "TIMESTAMP", "when the next expected batch is due (UTC)", True),
         Column("generation", "VARCHAR", "digest of what the history was told to hold", True),
+        Column(
+            "newest_end",
+            "TIMESTAMP",
+            "when the newest day, or hour, with scores ended (UTC)",
+            nullable=True,
+        ),
     ),
     key=("published_at",),
     query="SELECT *, (SELECT max(batch) FROM fairness_history) AS newest_batch, "
-    f"(SELECT min(due_at) FROM expected_batches WHERE due_at > {_NOW}) AS next_due_at, "
-    "(SELECT hash FROM ledger_head) AS generation FROM about",
+    f"(SELECT min(due_at) FROM expected_batches WHERE due_at > {NOW}) AS next_due_at, "
+    "(SELECT hash FROM ledger_head) AS generation, "
+    "(SELECT max(batch_end) FROM batches JOIN batch_times USING (batch) WHERE revision > 0) "
+    "AS newest_end FROM about",
 )
 _ALERT_LABEL = Column(
     "label",
     "VARCHAR",
     "the score, the group that is missing, or the gate; null for others",
     nullable=True,
+)
+_NOW_ALLOWED = (
+    Column(
+        "threshold_min",
+        "DOUBLE",
+        "least acceptable value of reading_of by the settings of the newest batch; null without",
+        nullable=True,
+    ),
+    Column("threshold_max", "DOUBLE", "greatest acceptable value by the same", nullable=True),
+)
+_LIMITS_NOW = (
+    f"SELECT slice, attribute, {LABEL} AS reading_of, threshold_min, threshold_max FROM thresholds "
+    "WHERE config_hash = (SELECT arg_max(config_hash, batch) FROM batches WHERE revision > 0)"
 )
 VIEWS: tuple[View, ...] = (
     _HISTORY,
@@ -290,29 +298,41 @@ VIEWS: tuple[View, ...] = (
     ),
     _COVERAGE,
     _TREND,
+    USUAL,
+    METRICS,
     View(
         "v_groups",
         "The value of a group behind the scores.",
-        _GROUPS.columns,
+        (*_GROUPS.columns, *TIMES),
         key=_GROUPS.key,
-        query=f"FROM {_GROUPS.name}",
+        query=f"FROM {_GROUPS.name} LEFT JOIN batch_times USING (batch)",
     ),
     _CHANGES,
     View(
         "v_lists",
-        "An entry of one of the worst lists of the newest batch, the first 50 ranks of ten.",
+        "An entry of one of the worst lists of a batch, the first 50 ranks of ten; newest first.",
         WORST_LISTS.columns,
         key=WORST_LISTS.key,
         query=f"FROM {WORST_LISTS.name}",
-        order="attribute, place, rank, item_id",
+        order="batch DESC, attribute, place, rank, item_id",
     ),
     _BATCHES,
     View(
         "v_alerts",
         "An alert: open ones first; new before old, whole before slices, larger before smaller.",
-        (*ALERTS.columns, _ALERT_LABEL),
+        (
+            *ALERTS.columns,
+            _ALERT_LABEL,
+            Column("latest_batch", "VARCHAR", "the batch of latest_value: last_seen"),
+            *_NOW_ALLOWED,
+            *of(SCORE_CATALOGUE, "plain", "direction"),
+        ),
         key=ALERTS.key,
-        query=f"SELECT *, {LABEL} AS label FROM alerts",
+        query="SELECT alerts.*, last_seen AS latest_batch, plain, direction, "
+        f"threshold_min, threshold_max FROM (SELECT *, {LABEL} AS label FROM alerts) AS alerts "
+        "LEFT JOIN (SELECT label AS reading_of, plain, direction FROM score_catalogue) "
+        f"USING (reading_of) LEFT JOIN ({_LIMITS_NOW}) AS limits "
+        f"ON {same('limits', 'alerts', ('reading_of', 'slice', 'attribute'))}",
         order=f"state <> 'open', {ALERT_ORDER}",
     ),
     View(
@@ -325,15 +345,15 @@ VIEWS: tuple[View, ...] = (
     View(
         "v_markers",
         "A release, the newest first.",
-        MARKERS.columns,
+        (*MARKERS.columns, *TIMES),
         key=MARKERS.key,
-        query="FROM markers",
+        query="FROM markers LEFT JOIN batch_times USING (batch)",
         order="batch DESC, source, text",
     ),
     View(
         "v_release_changes",
         "What a release changed for a group: before and after, with an interval.",
-        (*RELEASE_CHANGES.columns, _RELEASE),
+        (*RELEASE_CHANGES.columns, RELEASE),
         key=RELEASE_CHANGES.key,
         query="SELECT release_changes.*, release FROM release_changes "
         f"LEFT JOIN ({_released('batches')}) AS released USING (batch)",
@@ -344,7 +364,7 @@ VIEWS: tuple[View, ...] = (
         "A score of the last days together, from their counts added up.",
         (
             *_told(WINDOW_SCORES),
-            _LABEL,
+            LABELLED,
             Column(
                 "releases",
                 "VARCHAR",
@@ -353,7 +373,7 @@ VIEWS: tuple[View, ...] = (
             ),
         ),
         key=WINDOW_SCORES.key,
-        query=f"SELECT * REPLACE ({_JUDGED_SQL}), {LABEL} AS label, "
+        query=f"SELECT * REPLACE ({JUDGED_SQL}), {LABEL} AS label, "
         "(SELECT string_agg(DISTINCT markers.batch, ', ' ORDER BY markers.batch) FROM markers "
         "WHERE markers.batch > first_day AND markers.batch <= window_scores.batch) AS releases "
         "FROM window_scores",
@@ -362,7 +382,7 @@ VIEWS: tuple[View, ...] = (
     View(
         "v_change_points",
         "A change of level of a score of whole batches.",
-        (*CHANGE_POINTS.columns, _LABEL),
+        (*CHANGE_POINTS.columns, LABELLED),
         key=CHANGE_POINTS.key,
         query=f"SELECT *, {LABEL} AS label FROM change_points",
     ),
@@ -370,7 +390,7 @@ VIEWS: tuple[View, ...] = (
         "v_trends",
         "A followed score against the batches before it, as queries of alerts read it; v_trend is "
         "for everybody else.",
-        (*TRENDS.columns, _LABEL),
+        (*TRENDS.columns, LABELLED),
         key=TRENDS.key,
         query=f"SELECT *, {LABEL} AS label FROM trends",
     ),
@@ -387,6 +407,8 @@ VIEWS: tuple[View, ...] = (
         "FROM v_coverage WHERE state = 'missing'",
         order="batch DESC",
     ),
+    RELEASE_SCORES,
+    FRESHNESS,
     _ABOUT,
 )
 """In an order in which each can be made: what a view reads comes before it."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli.common import CONFIG, DAY, JSON, QUIET, reports_errors, settings_of
+from pipeline.cli.common import CONFIG, DAY, JSON, QUIET, examples, reports_errors, settings_of
 from pipeline.errors import NoData, SettingsError
 
 _NAMES = click.argument("names", metavar="ID...", nargs=-1, required=True)
@@ -21,7 +21,14 @@ _WHO = click.option("--by", "who", help="Who does it [you].")
 _NOTE = click.option("--note", help="Why, for whoever looks next.")
 
 
-@click.group(invoke_without_command=True)
+@click.group(
+    invoke_without_command=True,
+    epilog=examples(
+        "evenrank alerts --all",
+        "evenrank alerts --batch 2026-01-19 --long",
+        "evenrank alerts ack 90cd --note 'rolled back'",
+    ),
+)
 @click.option("--all", "every", is_flag=True, help="Also resolved, acknowledged, snoozed ones.")
 @click.option("--batch", help="All that were seen in one batch.")
 @click.option("--long", "-l", "whole", is_flag=True, help="Whole texts, with the SQL to go on.")
@@ -125,7 +132,7 @@ def _ended(
         click.echo(json.dumps({**document, "later": list(assessed.later)}))
 
 
-def _command(name: str, *options: Callable[..., Any]) -> Callable[..., Any]:
+def _command(name: str, example: str, *options: Callable[..., Any]) -> Callable[..., Any]:
     """A command below ``alerts`` that acts on some of them."""
 
     def declare(function: Callable[..., None]) -> click.Command:
@@ -133,12 +140,12 @@ def _command(name: str, *options: Callable[..., Any]) -> Callable[..., Any]:
         decorated = click.pass_context(decorated)
         for option in (QUIET, JSON, CONFIG, _WHO, *options, _NAMES):
             decorated = option(decorated)
-        return alerts.command(name)(decorated)
+        return alerts.command(name, epilog=examples(example))(decorated)
 
     return declare
 
 
-@_command("ack", _NOTE)
+@_command("ack", "evenrank alerts ack 90cd d791 --note 'rolled back'", _NOTE)
 def ack(context: click.Context, config: Path | None, names: tuple[str, ...], **said: Any) -> None:
     """Acknowledge alerts: they are no longer listed or sent.
 
@@ -149,6 +156,7 @@ def ack(context: click.Context, config: Path | None, names: tuple[str, ...], **s
 
 @_command(
     "snooze",
+    "evenrank alerts snooze 90cd --until 2026-02-01",
     _NOTE,
     click.option("--until", type=DAY, required=True, help="Day on which they are back (UTC)."),
 )
@@ -166,13 +174,13 @@ def snooze(
     _acts(context, config, names, "snooze", text, until=until, **said)
 
 
-@_command("undo")
+@_command("undo", "evenrank alerts undo 90cd")
 def undo(context: click.Context, config: Path | None, names: tuple[str, ...], **said: Any) -> None:
     """Take back that alerts were acknowledged or snoozed."""
     _acts(context, config, names, "undo", "is as if nobody had seen it", **said)
 
 
-@click.command()
+@click.command(epilog=examples("evenrank mark --batch 2026-01-25 --text 'model v8'"))
 @click.option("--batch", help="First batch of the release.")
 @click.option("--text", help="What changed, as in 'model v7'.")
 @click.option("--remove", is_flag=True, help="Take the marks of the batch back.")
@@ -224,7 +232,7 @@ def mark(
     )
 
 
-@click.command()
+@click.command(epilog=examples("evenrank assess --from 2026-01-10"))
 @click.option("--from", "first", help="First batch [the first there is].")
 @click.option("--to", "last", help="Last batch; all later ones follow [the last there is].")
 @CONFIG

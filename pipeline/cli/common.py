@@ -27,6 +27,12 @@ INTERRUPTED = 1
 _KEPT = "What is finished is kept, and nothing is half done; start the same command again."
 
 
+def examples(*lines: str) -> str:
+    """The end of a command's help: lines as somebody would type them, never broken."""
+    shown = [f"  {line}" for text in lines for line in text.split("\n")]
+    return "\n".join(["\b", "Example:" if len(lines) == 1 else "Examples:", *shown])
+
+
 def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Turn errors that a user can cause into a message and the exit code they carry."""
 
@@ -90,6 +96,9 @@ def explained(error: BaseException) -> tuple[str, int] | None:
         return f"ended by SIGTERM. {_KEPT}", error.exit_code
     if is_interrupt(error):
         return f"interrupted. {_KEPT}", INTERRUPTED
+    # Whoever read the output has enough, as head does: click ends without a word.
+    if isinstance(error, BrokenPipeError):
+        return None
     if isinstance(error, OSError) and error.strerror is not None:
         # A disk that is full or gone, a name that is too long, a file that is not ours.
         where = "" if error.filename is None else f"{error.filename}: "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.common import CONFIG, FILE, JSON, QUIET, reports_errors
+from pipeline.cli.common import CONFIG, FILE, JSON, QUIET, examples, reports_errors
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +21,12 @@ _SCORES_SHOWN = 3
 """Scores of a query that fit beside its name in a line of 80 columns."""
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "evenrank compare 2026-01-18 2026-01-19 --top 3",
+        "evenrank compare old/ new/ --metric 'RBO(p=0.8)@20' --csv queries.csv",
+    )
+)
 @click.argument("a")
 @click.argument("b")
 @click.option("--metric", "metrics", multiple=True, help="Label, as in 'RBO(p=0.8)@20' [all].")

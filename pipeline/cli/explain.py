@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli.common import CONFIG, JSON, QUIET, reports_errors, settings_of
+from pipeline.cli.common import CONFIG, JSON, QUIET, examples, reports_errors, settings_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +21,12 @@ _SHOWN = 8
 """Cells that are shown one by one: they come largest first, and --json has all of them."""
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "evenrank explain --batch 2026-01-19 --score EXP.MinMaxRatio",
+        "evenrank explain --batch 2026-01-19 --score EXP.MinMaxRatio --by market",
+    )
+)
 @click.option("--batch", required=True, help="The batch to explain, as in 2026-01-05.")
 @click.option("--against", help="The batch to compare with [the last done before].")
 @click.option("--score", required=True, help="Label, as in EXP.MinMaxRatio.")

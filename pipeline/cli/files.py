@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli.common import CONFIG, FILE, JSON, QUIET, reports_errors, settings_of
+from pipeline.cli.common import CONFIG, FILE, JSON, QUIET, examples, reports_errors, settings_of
 
 _FEW = "Too few queries or items for any number about them to be told (privacy.min_cell)."
 _FILES = click.argument("files", nargs=-1, required=True, type=FILE)
@@ -67,7 +67,12 @@ def _file_settings(
     return settings_from({**base, **more}, folder=Path()), items
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "evenrank score log.csv --attribute gender --metric EXP",
+        "evenrank score logs/*.parquet --items items.parquet --metric 'AWRF(p=0.2)@10'",
+    )
+)
 @_FILES
 @_ITEMS
 @_ATTRIBUTE
@@ -166,7 +171,12 @@ def _readable(files: tuple[Path, ...], items: Path | None) -> None:
         raise SettingsError(several("files that cannot be read", problems))
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "evenrank check log.csv --attribute gender",
+        "evenrank check logs/2026-01-19/*.parquet --config audit.yaml",
+    )
+)
 @_FILES
 @_ITEMS
 @_ATTRIBUTE
@@ -235,7 +245,7 @@ def check(
     sys.exit(3 if ingested.rules else 0)
 
 
-@click.command()
+@click.command(epilog=examples("evenrank metrics nDCG top_k"))
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @JSON
 @reports_errors

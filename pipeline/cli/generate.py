@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli.common import DAY, FILE, QUIET, reports_errors
+from pipeline.cli.common import DAY, FILE, QUIET, examples, reports_errors
 
 _BIASED = (
     click.option("--group", multiple=True, metavar="NAME=SHARE", help="Group; repeat."),
@@ -69,7 +69,14 @@ def _biased_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "evenrank generate --out market --start 2026-01-01 --days 30 --lists 1000",
+        "evenrank generate --out biased --start 2026-01-01 --days 7 --lists 500 \
+"
+        "    --phi 0.3 --group F=0.4 --group M=0.6",
+    )
+)
 @click.option("--out", type=FILE, required=True, help="Folder for logs and items.parquet.")
 @click.option("--start", type=DAY, required=True, help="First day.")
 @click.option("--days", type=click.IntRange(1), required=True, help="How many days.")

@@ -9,14 +9,20 @@ from typing import Any
 
 import click
 
-from pipeline.cli.common import CONFIG, FILE, JSON, reports_errors, settings_of
+from pipeline.cli.common import CONFIG, FILE, JSON, examples, reports_errors, settings_of
 from pipeline.errors import NoData, SettingsError
 
 _MOST_LINES = 400
 """Lines of a table that a person may still read."""
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "evenrank history --batch 2026-01-19",
+        "evenrank history --trend --attribute gender",
+        "evenrank history --status breach --format csv --out breaches.csv",
+    )
+)
 @click.option("--batch", "batches", multiple=True, help="Batch; may be repeated.")
 @click.option("--from", "first", help="First batch.")
 @click.option("--to", "last", help="Last batch.")
@@ -27,6 +33,7 @@ _MOST_LINES = 400
     "--status", help="ok, breach, composition, insufficient, undefined, gated or not_judged."
 )
 @click.option("--trend", is_flag=True, help="A line per score: the last month, or --from and --to.")
+@click.option("--all", "every", is_flag=True, help="Every score, not only those to see first.")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "jsonl"]), default="table")
 @click.option("--out", type=FILE, help="Write to a file instead of the terminal.")
 @CONFIG
@@ -41,6 +48,7 @@ def history(
     metric: str | None,
     status: str | None,
     trend: bool,
+    every: bool,
     form: str,
     out: Path | None,
     config: Path | None,
@@ -48,7 +56,8 @@ def history(
 ) -> None:
     """Print, filter and export the fairness history.
 
-    Without a filter: the newest batch as a whole.
+    Without a filter: the newest batch as a whole.  Of many scores of a batch, those that are
+    judged, that moved, or that are furthest from chance; --all shows the others too.
     """
     settings = settings_of(config)
     from metrics import METRICS, parse_score
@@ -56,6 +65,7 @@ def history(
     from pipeline.history.series import batches_of, courses, last_month
     from pipeline.terminal import exports
     from pipeline.terminal.exports import write_csv, write_json_lines
+    from pipeline.terminal.first_look import SCREEN, print_first_look, print_left_out
     from pipeline.terminal.printing import console, print_scores, score_details
     from pipeline.terminal.series import print_course, print_trends
     from schemas.scores import STATUSES
@@ -102,19 +112,22 @@ def history(
     if not rows:
         raise NoData("the history has no such scores")
     if trend:
-        print_trends(console(), settings, rows, status, _MOST_LINES)
+        print_trends(console(), settings, rows, status, every=every)
     elif as_json:
         plain = [{name: exports.plain(value) for name, value in row.items()} for row in rows]
         click.echo(json.dumps({"scores": plain}))
     elif form == "table" and out is None:
+        if len({row["batch"] for row in rows}) == 1 and len(rows) > SCREEN and not every:
+            print_first_look(console(), settings, rows)
+            return
         if not (batches or status):
             print_course(console(), settings, rows)
-        print_scores(console(), rows[:_MOST_LINES])
+        shown = rows if every else rows[:_MOST_LINES]
+        print_scores(console(), shown)
         if len(courses(rows, batches_of(settings, rows))) == 1:
             for line in score_details(rows[-1]):
                 console().print(line)
-        if len(rows) > _MOST_LINES:
-            click.echo(f"and {len(rows) - _MOST_LINES:,} more: narrow it, or --format csv")
+        print_left_out(console(), len(rows) - len(shown))
     else:
         writer = write_json_lines if form == "jsonl" else write_csv
         try:

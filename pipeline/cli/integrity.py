@@ -12,7 +12,16 @@ from typing import Any
 
 import click
 
-from pipeline.cli.common import CONFIG, FILE, JSON, QUIET, reports_errors, safe, settings_of
+from pipeline.cli.common import (
+    CONFIG,
+    FILE,
+    JSON,
+    QUIET,
+    examples,
+    reports_errors,
+    safe,
+    settings_of,
+)
 from pipeline.errors import NoData, StoreDamaged
 
 _DAMAGED = StoreDamaged.exit_code
@@ -73,7 +82,12 @@ def _recomputed(found: Any) -> list[str]:
     return lines + [f"  {printable(text)}" for text in found.differences]
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "evenrank verify",
+        "evenrank verify --recompute --batch 2026-01-19",
+    )
+)
 @click.option("--expect", metavar="HASH", help="A line that the ledger must hold, noted before.")
 @click.option("--changed", is_flag=True, help="Skip batch files nobody wrote to since last time.")
 @click.option("--recompute", is_flag=True, help="Compute the numbers of --batch again as well.")
@@ -129,7 +143,7 @@ def verify(
     sys.exit(_DAMAGED if wrong else 0)
 
 
-@click.command()
+@click.command(epilog=examples("evenrank rebuild"))
 @CONFIG
 @JSON
 @QUIET
@@ -166,7 +180,7 @@ def rebuild(config: Path | None, as_json: bool, quiet: bool) -> None:
     sys.exit(_DAMAGED if rebuilt.left_out else 0)
 
 
-@click.command()
+@click.command(epilog=examples("evenrank backup /backups/2026-01-20"))
 @click.argument("folder", type=FILE)
 @CONFIG
 @JSON
@@ -189,7 +203,7 @@ def backup(folder: Path, config: Path | None, as_json: bool, quiet: bool) -> Non
         click.echo(json.dumps(made.__dict__))
 
 
-@click.command()
+@click.command(epilog=examples("evenrank restore /backups/2026-01-20"))
 @click.argument("folder", type=FILE)
 @click.option("--replace", is_flag=True, help="Put aside what the store holds.")
 @CONFIG
@@ -210,7 +224,7 @@ def restore(folder: Path, replace: bool, config: Path | None, quiet: bool) -> No
     out.print("restored; `evenrank verify` looks at all of it")
 
 
-@click.command()
+@click.command(epilog=examples("evenrank forget --batch 2026-01-19 --reason 'erasure request 17'"))
 @click.option("--batch", required=True, help="The batch to remove, by its key.")
 @click.option("--reason", required=True, help="Why, in one line; the ledger keeps it.")
 @CONFIG

@@ -6,6 +6,7 @@ Heavy imports happen inside commands, so that help answers at once.  Not here: a
 import click
 
 from pipeline.cli.alerts import alerts, assess, mark
+from pipeline.cli.common import examples
 from pipeline.cli.compare import compare
 from pipeline.cli.explain import explain
 from pipeline.cli.files import check, metrics, score
@@ -14,6 +15,7 @@ from pipeline.cli.history import history
 from pipeline.cli.integrity import backup, forget, rebuild, restore, verify
 from pipeline.cli.report import publish, report
 from pipeline.cli.run import backfill, run
+from pipeline.cli.suggest import suggest
 
 
 def _version(context: click.Context, option: click.Parameter, asked: bool) -> None:
@@ -24,7 +26,27 @@ def _version(context: click.Context, option: click.Parameter, asked: bool) -> No
         context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+class Sections(click.Group):
+    """A group whose help lists commands by what they are for."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List each command with its first sentence, whole, below the title of its section."""
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(command.name or "", command.get_short_help_str(200)) for command in commands]
+                )
+
+
+@click.group(
+    cls=Sections,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=examples(
+        "evenrank run --batch 2026-01-20",
+        "evenrank history --batch 2026-01-20",
+        "evenrank COMMAND --help",
+    ),
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -41,25 +63,13 @@ def main() -> None:
     """
 
 
-for command in (
-    run,
-    backfill,
-    history,
-    alerts,
-    mark,
-    assess,
-    publish,
-    report,
-    verify,
-    rebuild,
-    backup,
-    restore,
-    forget,
-    score,
-    check,
-    compare,
-    explain,
-    metrics,
-    generate,
-):
+SECTIONS = {
+    "Run": (run, backfill, assess, publish),
+    "Look": (history, report, explain, compare),
+    "Alerts": (alerts, mark),
+    "Set up": (check, score, suggest, metrics, generate),
+    "Trust": (verify, rebuild, backup, restore, forget),
+}
+"""The commands by what they are for, those that are needed most first."""
+for command in (each for commands in SECTIONS.values() for each in commands):
     main.add_command(command)

@@ -9,11 +9,16 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli.common import CONFIG, FILE, JSON, QUIET, reports_errors, settings_of
+from pipeline.cli.common import CONFIG, FILE, JSON, QUIET, examples, reports_errors, settings_of
 from pipeline.errors import NoData
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "evenrank report",
+        "evenrank report --out /srv/www/fairness.html",
+    )
+)
 @click.option("--out", type=FILE, help="Where to [report.html in the store].")
 @CONFIG
 @JSON
@@ -35,7 +40,7 @@ def report(out: Path | None, config: Path | None, as_json: bool, quiet: bool) ->
         click.echo(path)
 
 
-@click.command()
+@click.command(epilog=examples("evenrank publish"))
 @CONFIG
 @QUIET
 @reports_errors

@@ -12,7 +12,17 @@ from typing import Any
 
 import click
 
-from pipeline.cli.common import CONFIG, DAY, FILE, JSON, QUIET, reports_errors, safe, settings_of
+from pipeline.cli.common import (
+    CONFIG,
+    DAY,
+    FILE,
+    JSON,
+    QUIET,
+    examples,
+    reports_errors,
+    safe,
+    settings_of,
+)
 from pipeline.cli.events import Events, events
 from pipeline.errors import AuditError, DataRefused, GateFailed, NoData, SettingsError, StoreBusy
 
@@ -119,7 +129,12 @@ def _outcome(outcome: Any) -> dict[str, Any]:
     } | {"rules": {rule.rule: rule.rows for rule in outcome.rules}}
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "evenrank run --batch 2026-01-20",
+        "evenrank run --batch 2026-01-20 --fail-on breach --summary run.json",
+    )
+)
 @click.option(
     "--batch",
     "said",
@@ -278,7 +293,7 @@ def _many(
         click.echo(json.dumps(document))
 
 
-@click.command()
+@click.command(epilog=examples("evenrank backfill --from 2026-01-01 --to 2026-01-30 --jobs 4"))
 @click.option("--from", "first", type=DAY, required=True, help="First day.")
 @click.option("--to", "last", type=DAY, required=True, help="Last day.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, help="Batches at once [1].")

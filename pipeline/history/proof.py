@@ -93,8 +93,10 @@ def _damaged(head: str, problems: list[str], advice: str) -> StoreDamaged:
     return StoreDamaged(several(head, shown, advice))
 
 
-def check_batch_file(store: Store, batch: str, *, noting: bool = True) -> None:
-    """StoreDamaged where the file of a batch is not the one that the ledger vouches for.
+def check_batch_file(store: Store, batch: str, *, noting: bool = True) -> str | None:
+    """The digest of the file of a batch; None where there is no file, or no ledger to know it.
+
+    StoreDamaged where it is not the one that the ledger vouches for.
 
     Only who holds the history's lock can rely on it for longer than a moment.  ``noting``: what was
     read is noted, so that it need not be read again.
@@ -102,9 +104,10 @@ def check_batch_file(store: Store, batch: str, *, noting: bool = True) -> None:
     path, ledger = store.batch(batch), Ledger(store.ledger)
     end = ledger.end()
     if end is None or not path.exists():
-        return
-    if is_seen(store, path, sha256=seen(store, path).get("sha256")):
-        return
+        return None
+    noted = seen(store, path).get("sha256")
+    if is_seen(store, path, sha256=noted):
+        return str(noted)
     since = [stamp(path)]
     said = told_by(ledger.read().kept).current.get(batch)
     own = file_digest(path)
@@ -116,6 +119,7 @@ def check_batch_file(store: Store, batch: str, *, noting: bool = True) -> None:
         )
     if noting:
         note(store, path, since=since, sha256=own)
+    return own
 
 
 def history_problems(

@@ -8,7 +8,7 @@ from pipeline.errors import AuditError, StoreBusy
 from pipeline.history.commits import read_head
 from pipeline.history.ledger import Record
 from pipeline.history.opening import HISTORY_DATABASE, is_of_before
-from pipeline.integrity.checks import scan, unlike
+from pipeline.integrity.checks import differ, scan, unlike
 from pipeline.integrity.read_only import why
 from pipeline.publish.copy import write_copy
 from pipeline.publish.copy_tables import made_of
@@ -16,9 +16,10 @@ from pipeline.settings.audit import Settings
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.paths import Store, spill_of
 from pipeline.store.sessions import attach, working
-from schemas.copy import WORST_LISTS
+from schemas.copy import LISTED_BATCHES, WORST_LISTS
 
 _COPY, _FRESH = "copy", "fresh"
+_OF_FILES = (LISTED_BATCHES.name, WORST_LISTS.name)
 
 
 def copy_problem(settings: Settings, store: Store, record: Record) -> tuple[list[str], list[str]]:
@@ -49,14 +50,15 @@ def copy_problem(settings: Settings, store: Store, record: Record) -> tuple[list
                 return [], [f"{store.dashboard}: {reason}"]
             published = made_of(connection, _COPY, settings)
             if published is None:
-                reason = "has views of another version, or days of another schedule"
+                reason = "has views of another version, or is of other settings"
                 return [], [f"{store.dashboard}: {reason}; {again}"]
             write_copy(connection, fresh, settings, published, noting=False)
             attach(connection, fresh, _FRESH, read_only=True)
-            differing = unlike(connection, _COPY, _FRESH)
-            if not connection.execute(f"FROM {_FRESH}.{WORST_LISTS.name} LIMIT 1").fetchall():
-                # Made of a batch file, which may be what is damaged: that is said of the file.
-                differing = [name for name in differing if name != WORST_LISTS.name]
+            differing = [
+                name
+                for name in unlike(connection, _COPY, _FRESH)
+                if name not in _OF_FILES or _lists_differ(connection, name)
+            ]
     except StoreBusy:
         raise
     except (AuditError, duckdb.Error) as error:
@@ -67,3 +69,19 @@ def copy_problem(settings: Settings, store: Store, record: Record) -> tuple[list
         names = ", ".join(differing)
         return [f"{store.dashboard}: {names} differ from the history; {again}"], []
     return [], []
+
+
+def _lists_differ(connection: duckdb.DuckDBPyConnection, table: str) -> bool:
+    """Whether a table of worst lists differs in batches whose file could be searched again.
+
+    A file that is damaged, or gone, is told of by itself.
+    """
+    unread = (
+        f"SELECT batch FROM {_COPY}.{LISTED_BATCHES.name} "
+        f"EXCEPT SELECT batch FROM {_FRESH}.{LISTED_BATCHES.name}"
+    )
+    return differ(
+        connection,
+        f"SELECT * FROM {_COPY}.{table} WHERE batch NOT IN ({unread})",
+        f"SELECT * FROM {_FRESH}.{table}",
+    )

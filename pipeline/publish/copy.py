@@ -15,6 +15,7 @@ from pipeline.formatting.numbers import counted
 from pipeline.history.commits import has_history, read_head
 from pipeline.history.opening import HISTORY_DATABASE, open_history
 from pipeline.privacy.suppression import Shown
+from pipeline.publish.batch_times import batch_times
 from pipeline.publish.conclusions.conclude import conclusions
 from pipeline.publish.copy_tables import (
     Made,
@@ -24,7 +25,8 @@ from pipeline.publish.copy_tables import (
     made_of,
     thresholds,
 )
-from pipeline.publish.worst_lists import worst_lists
+from pipeline.publish.kept_lists import kept_lists
+from pipeline.publish.score_catalogue import score_catalogue
 from pipeline.settings.audit import Settings
 from pipeline.store.checkpoints import remove_database
 from pipeline.store.files import replace_file
@@ -33,8 +35,19 @@ from pipeline.store.seen import is_seen, note
 from pipeline.store.sessions import attach
 from pipeline.store.tables import create, describe, transaction
 from schemas.columns import Table
-from schemas.copy import ABOUT, CONCLUSIONS, COPY_TABLES, EXPECTED_BATCHES, THRESHOLDS, WORST_LISTS
-from schemas.history import HISTORY_TABLES
+from schemas.copy import (
+    ABOUT,
+    BATCH_TIMES,
+    CONCLUSIONS,
+    COPY_TABLES,
+    EXPECTED_BATCHES,
+    LISTED_BATCHES,
+    SCORE_CATALOGUE,
+    THRESHOLDS,
+    WORST_LISTS,
+)
+from schemas.history import BATCHES, HISTORY_TABLES
+from schemas.monitoring import MARKERS
 from schemas.views import VIEWS
 
 _LOG = logging.getLogger(__name__)
@@ -56,7 +69,8 @@ def publish(settings: Settings) -> Path:
         for path in store.root.glob(f"dashboard.*{_UNFINISHED}*"):
             path.unlink()
         try:
-            write_copy(connection, new, settings, made_now())
+            before = store.dashboard if is_seen(store, store.dashboard) else None
+            write_copy(connection, new, settings, made_now(), before=before)
             replace_file(new, store.dashboard)
             note(store, store.dashboard)
         finally:
@@ -97,15 +111,17 @@ def write_copy(
     settings: Settings,
     made: Made,
     *,
+    before: Path | None = None,
     noting: bool = True,
 ) -> None:
     """Write the attached history to ``path``, a new file, with documented views.
 
     Where ``privacy.min_cell`` asks for it, without what is about too few, and tables that tell it.
-    Equal histories give equal copies, but for what ``made`` says of the copy.  ``noting``: that a
-    batch file was looked at is noted in the store.
+    Equal histories give equal copies, but for what ``made`` says of the copy.  ``before``: a copy
+    that is known to be right, of which worst lists may be taken over.  ``noting``: that a batch
+    file was looked at is noted in the store.
     """
-    lists = worst_lists(connection, settings, noting=noting)
+    kept = kept_lists(connection, settings, before=before, noting=noting)
     attach(connection, path, _PUBLISHED)
     shown = Shown(connection, settings)
     if uncounted := shown.uncounted:
@@ -125,16 +141,25 @@ def write_copy(
             )
     else:
         connection.execute(f"COPY FROM DATABASE {HISTORY_DATABASE} TO {_PUBLISHED}")
+    expected = expected_batches(settings.schedule, made)
+    named = connection.execute(
+        f"SELECT batch FROM {HISTORY_DATABASE}.{BATCHES.name} "
+        f"UNION SELECT batch FROM {HISTORY_DATABASE}.{MARKERS.name}"
+    ).fetchall()
+    keys = [batch for (batch,) in named] + [row["batch"] for row in expected]
     more = {
-        EXPECTED_BATCHES: expected_batches(settings.schedule, made),
+        EXPECTED_BATCHES: expected,
+        BATCH_TIMES: batch_times(keys, settings.schedule.timezone),
         THRESHOLDS: thresholds(connection),
+        SCORE_CATALOGUE: score_catalogue(connection, settings),
         ABOUT: [about(settings, made)],
     }
     connection.execute(f"USE {_PUBLISHED}")
     # One commit: each is written to the disk twice, and waited for.
     with transaction(connection):
         create(connection, _PUBLISHED, *COPY_TABLES)
-        _insert(connection, WORST_LISTS, lists)
+        _insert(connection, LISTED_BATCHES, kept.batches)
+        _insert(connection, WORST_LISTS, kept.lists)
         for table, rows in more.items():
             _insert(connection, table, pyarrow.Table.from_pylist(rows, schema=table.arrow))
         create(connection, _PUBLISHED, *VIEWS)

@@ -4,9 +4,9 @@ Not here: their declarations (``schemas.copy``), and the worst lists (``worst_li
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,7 @@ import duckdb
 from pydantic import ValidationError
 
 from metrics import WHOLE, parse_score
+from pipeline.publish.batch_times import end_of
 from pipeline.scores.verdicts import holds
 from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
@@ -28,6 +29,15 @@ AHEAD = timedelta(days=400)
 """Days that are written ahead where the schedule has no end: a copy that nobody renews still says
 for that long which days are missing."""
 _DAYS = ("start", "end", "timezone", "deadline_hours")
+_DECIDE: Mapping[str, set[str] | bool] = {
+    "attributes": True,
+    "labels": True,
+    "metrics": True,
+    "privacy": {"min_cell"},
+    "top_of_list": True,
+    "unknown_group": True,
+}
+"""Settings that decide on what the copy says beside the history, and beside its days."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +58,19 @@ def made_of(
 ) -> Made | None:
     """What an attached copy says of itself.
 
-    None where its views are of another version, its days those of another schedule, or its
-    sentences those of other labels.
+    None where its views are of another version, its days those of another schedule, or what else
+    it says that of other settings.
     """
-    there = connection.execute(
-        "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?",
+    names = connection.execute(
+        "SELECT column_name FROM duckdb_columns() WHERE database_name = ? AND table_name = ?",
         [database, ABOUT.name],
     ).fetchall()
-    if not there:
+    if not {*ABOUT.names} <= {name for (name,) in names}:
         return None
     rows = connection.execute(
         f"SELECT published_at, code_version FROM {database}.{ABOUT.name} "
-        "WHERE views_version = ? AND schedule = ? AND labels = ?",
-        [VIEWS_VERSION, _said(settings.schedule), _labels(settings)],
+        "WHERE views_version = ? AND schedule = ? AND settings = ?",
+        [VIEWS_VERSION, _said(settings.schedule), _others(settings)],
     ).fetchall()
     return Made(*rows[0]) if rows else None
 
@@ -74,17 +84,19 @@ def about(settings: Settings, made: Made) -> Row:
         "published_at": made.at,
         "timezone": schedule.timezone,
         "schedule_end": schedule.end.isoformat() if schedule.end else None,
+        "deadline_hours": schedule.deadline_hours,
         "schedule": _said(schedule),
-        "labels": _labels(settings),
+        "settings": _others(settings),
     }
-
-
-def _labels(settings: Settings) -> str:
-    return json.dumps(settings.labels, sort_keys=True, ensure_ascii=False)
 
 
 def _said(schedule: Schedule) -> str:
     return json.dumps(schedule.model_dump(mode="json", include=set(_DAYS)), sort_keys=True)
+
+
+def _others(settings: Settings) -> str:
+    said = settings.model_dump(mode="json", include=dict(_DECIDE))
+    return json.dumps(said, sort_keys=True, ensure_ascii=False)
 
 
 def expected_batches(schedule: Schedule, made: Made) -> list[Row]:
@@ -98,9 +110,8 @@ def expected_batches(schedule: Schedule, made: Made) -> list[Row]:
 
 
 def _expected(schedule: Schedule, day: date) -> Row:
-    ends = datetime.combine(day + timedelta(days=1), time(), ZoneInfo(schedule.timezone))
-    due = ends.astimezone(UTC) + timedelta(hours=schedule.deadline_hours)
-    return {"batch": day.isoformat(), "due_at": due.replace(tzinfo=None)}
+    due_at = end_of(day, ZoneInfo(schedule.timezone)) + timedelta(hours=schedule.deadline_hours)
+    return {"batch": day.isoformat(), "due_at": due_at}
 
 
 def thresholds(connection: duckdb.DuckDBPyConnection) -> list[Row]:

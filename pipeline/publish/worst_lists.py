@@ -1,9 +1,8 @@
-"""The lists of the newest batch in which a group lacks most exposure, entry by entry.
+"""The lists of a batch in which a group lacks most exposure, entry by entry.
 
-Not here: scores of single lists, and the table that these go to (``schemas.copy``).
+Not here: of which batches (``kept_lists``), scores of single lists, and the table that these go to
+(``schemas.copy``).
 """
-
-import logging
 
 import duckdb
 import pyarrow
@@ -11,56 +10,50 @@ import pyarrow
 from metrics import UNIT, UNKNOWN
 from metrics.weights import exposure_at
 from pipeline.counts.exact_sums import whole_numbers
-from pipeline.errors import AuditError, StoreDamaged
-from pipeline.history.proof import check_batch_file
 from pipeline.log.values import group_of
-from pipeline.settings.audit import Settings
+from pipeline.settings.audit import Settings, hash_of
 from pipeline.settings.labels import JOIN
 from pipeline.store.batch_files import DATABASE, info, opened
 from pipeline.store.paths import store_of
-from schemas.columns import internal, literal
+from schemas.columns import internal, literal, quoted
 from schemas.copy import WORST_LISTS
+from schemas.rules import LIST_ID, QUERY_ID
 
-_LOG = logging.getLogger(__name__)
 LISTS = 10
 """Lists per attribute: as many as people look at one by one."""
 RANKS = 50
 """Ranks of each that are told: further down is hardly any exposure to lose."""
+_VERSION = 1
+"""Goes up when the same rows and settings give other lists."""
 
 
-def worst_lists(
-    connection: duckdb.DuckDBPyConnection, settings: Settings, *, noting: bool = True
-) -> pyarrow.Table:
-    """Rows of the table worst_lists, for the newest scored batch of the attached history.
+def worst_lists(settings: Settings, batch: str, input_hash: str) -> pyarrow.Table | None:
+    """Rows of the table worst_lists for one batch; None where its file has no rows to look at.
 
     Per attribute the ``LISTS`` lists with the largest shortfall of a group, ties by list id, and
-    of each the first ``RANKS`` ranks.  None where ``privacy.min_cell`` is set, where rows are no
-    longer kept or not those of the scores, and where the file of the batch cannot be read or was
-    changed, which is warned of: publishing goes on.
+    of each the first ``RANKS`` ranks.  None too where the file is of another input.  AuditError or
+    duckdb.Error where it cannot be read.
     """
-    empty = WORST_LISTS.arrow.empty_table()
-    newest = connection.execute(
-        "SELECT batch, input_hash FROM history.fairness_history ORDER BY batch DESC LIMIT 1"
-    ).fetchall()
-    if settings.privacy.min_cell or not newest:
-        return empty
-    ((batch, digest),) = newest
-    path = store_of(settings).batch(batch)
-    if not path.exists():
-        return empty
-    try:
-        check_batch_file(store_of(settings), batch, noting=noting)
-    except (StoreDamaged, OSError) as error:
-        _LOG.warning("the worst lists are left out: %s", error)
-        return empty
-    try:
-        # In a session of its own: a file that is damaged may end it.
-        with opened(settings, path, read_only=True) as rows:
-            if info(rows)["input_hash"] != digest or not _has_rows(rows):
-                return empty
-            return _found(rows, settings, batch)
-    except (AuditError, duckdb.Error):
-        return empty
+    # In a session of its own: a file that is damaged may end it.
+    with opened(settings, store_of(settings).batch(batch), read_only=True) as rows:
+        if info(rows)["input_hash"] != input_hash or not _has_rows(rows):
+            return None
+        return _found(rows, settings, batch)
+
+
+def made_by(settings: Settings) -> str:
+    """A digest of all that decides on the lists of a batch, beside its file."""
+    return hash_of(
+        {
+            "version": _VERSION,
+            "lists": LISTS,
+            "ranks": RANKS,
+            "columns": WORST_LISTS.names,
+            "attributes": settings.attribute_names,
+            "top_of_list": settings.top_of_list,
+            "unknown_group": settings.unknown_group.model_dump(mode="json"),
+        }
+    )
 
 
 def _has_rows(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -89,8 +82,21 @@ def _found(connection: duckdb.DuckDBPyConnection, settings: Settings, batch: str
         f"{group_of(attribute, internal)} AS g FROM {DATABASE}.log_cells"
         for attribute in attributes
     )
-    found = connection.sql(_query(cells, settings), params=[batch])
+    found = connection.sql(_query(cells, _requests(connection), settings), params=[batch])
     return found.to_arrow_table().cast(WORST_LISTS.arrow)
+
+
+def _requests(connection: duckdb.DuckDBPyConnection) -> str:
+    """SQL of what every list was asked for: its query, and its slices as a JSON object."""
+    there = connection.sql(f"FROM {DATABASE}.log_lists LIMIT 0").columns
+    slices = ", ".join(
+        f"{literal(name[1:])}, {quoted(name)}" for name in there if name.startswith("=")
+    )
+    query = QUERY_ID.name if QUERY_ID.name in there else LIST_ID.name
+    return (
+        f"SELECT list, {query} AS query_id, json_object({slices})::VARCHAR AS slices "
+        f"FROM {DATABASE}.log_lists"
+    )
 
 
 def _weigh(connection: duckdb.DuckDBPyConnection) -> None:
@@ -108,12 +114,12 @@ def _weigh(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def _query(cells: str, settings: Settings) -> str:
+def _query(cells: str, requests: str, settings: Settings) -> str:
     """SQL of the worst lists; ``cells`` has the group of each cell, and it binds the batch."""
     compared = "true" if settings.unknown_group.in_aggregations else f"g <> {literal(UNKNOWN)}"
     sign = "-" if settings.top_of_list == "bad" else ""
     return f"""
-        WITH cells AS ({cells}),
+        WITH cells AS ({cells}), requests AS ({requests}),
         sums AS (
             SELECT attribute, list, g, sum(rows)::HUGEINT AS rows,
                 sum(exposure)::HUGEINT AS exposure
@@ -147,8 +153,8 @@ def _query(cells: str, settings: Settings) -> str:
         )
         SELECT ? AS batch, attribute, place, list_id, losing_group, shortfall,
             length::BIGINT AS length, rank::BIGINT AS rank, item_id, g AS group_value,
-            relevance, click
+            relevance, click, requests.query_id, slices
         FROM worst JOIN losers USING (attribute, list)
         JOIN {DATABASE}.log_rows USING (list) JOIN {DATABASE}.log_items USING (item)
-        JOIN cells USING (cell, attribute)
+        JOIN cells USING (cell, attribute) JOIN requests USING (list)
         WHERE rank <= {RANKS} ORDER BY attribute, place, rank, item_id"""

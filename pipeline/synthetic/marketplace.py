@@ -52,6 +52,10 @@ RANKER_NOISE = 0.20
 """About the spread of merits: a better item usually wins, and the same query seldom gets the same
 list."""
 
+RELEVANT_FROM = 0.5
+"""Merit from which on an item is judged relevant, half of them: every metric has a value then, also
+those that know only relevant or not."""
+
 LOG_SCHEMA = pyarrow.schema(
     {
         "list_id": pyarrow.string(),
@@ -117,8 +121,8 @@ class Market:
     """Everything that stays the same from day to day.
 
     ``candidates`` and ``merits`` have the shape (queries, candidates): the items that can answer
-    a query, and how well each does.  ``merits`` are not clipped: a ranker tells apart two items
-    that a judge would both give the best mark.
+    a query, and how well each does.  A ranker tells apart two items that a judge would both call
+    relevant.
     """
 
     item_ids: pyarrow.Array
@@ -195,8 +199,10 @@ class DayLog:
         row_list = np.repeat(np.arange(lists), length)
         rank = np.broadcast_to(np.arange(1, LONGEST + 1), shown.shape)[shown]
         item = item[shown]
-        relevance: Floats = merit[shown].clip(0.0, 1.0).round(2)
-        click = self.clicks.random(len(rank)) < relevance / np.log2(rank + 1)
+        appeal: Floats = merit[shown].clip(0.0, 1.0).round(2)
+        relevance = (appeal >= RELEVANT_FROM).astype(np.float64)
+        # Judges say yes or no; those who click see more finely.
+        click = self.clicks.random(len(rank)) < appeal / np.log2(rank + 1)
         plant_faults(int(number[0]), faulty, np.cumsum(length), rank, relevance, item)
 
         columns = {

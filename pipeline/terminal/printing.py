@@ -1,35 +1,37 @@
 """What people read in a terminal: a line per batch, what stands out, what to do next.
 
-Everything fits 80 columns and reads the same without colour.  Nothing here decides anything.
+Everything can be read in 80 columns, and without colour.  Nothing here decides anything.
 
-Not here: alerts (``alerts``), series (``series``), rows for programs (``exports``).
+Not here: alerts (``alerts``), series (``series``), how tables fit (``tables``), rows for programs
+(``exports``).
 """
 
-import re
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from pipeline.formatting.evidence import chance_text, power_text, thin_text
 from pipeline.formatting.looks import LOOKS, look_text, signs_for, styled
 from pipeline.formatting.numbers import counted, interval_text, number, part_text, score_text
 from pipeline.log.rejected_rows import rule_lines
+from pipeline.terminal.tables import chop, fold, print_table, stack
 from schemas.judged import as_judged
 
 if TYPE_CHECKING:
     from pipeline.runs.outcome import Outcome
 
 WIDTH = 80
-"""Columns that a terminal has by default, and that logs and mails keep unbroken."""
+"""Columns of what is no terminal: logs and mails keep them unbroken."""
 
 
 def console(*, quiet: bool = False, stderr: bool = False) -> Console:
-    """A console of at most 80 columns; ``quiet`` swallows everything."""
+    """A console as wide as the terminal, or as COLUMNS says; ``quiet`` swallows everything."""
     found = Console(stderr=stderr, quiet=quiet, highlight=False, soft_wrap=False)
-    if found.width > WIDTH or not found.is_terminal:
+    if not (found.is_terminal or os.environ.get("COLUMNS", "").isdecimal()):
         found.width = WIDTH
     return found
 
@@ -42,7 +44,12 @@ def telling(*, quiet: bool = False) -> Callable[[str], None]:
 
 def printable(text: str) -> str:
     """``text`` without control characters, which could steer a terminal, ready for rich."""
-    return escape("".join(c if c.isprintable() or c == "\n" else "?" for c in text))
+    return escape(harmless(text))
+
+
+def harmless(text: str) -> str:
+    """``text`` without control characters."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def batch_line(outcome: "Outcome", encoding: str) -> str:
@@ -104,6 +111,24 @@ BREACH_COLUMNS = (*HISTORY_COLUMNS[:-1], "by chance", HISTORY_COLUMNS[-1])
 SCORE_COLUMNS = ("slice", "attribute", "score", "value", "worst off", "best off")
 INTERVAL_COLUMNS = ("slice", "attribute", "score", "value", "interval", "by chance", "worst off")
 
+_LOOSE = ("slice", "attribute", "because", "worst off", "best off")
+"""Columns of names that people chose, which may be of any length."""
+_STEPS = (
+    fold("because", r"(?<=: )|(?<=_)(?=[a-z]+$)"),
+    fold("worst off", r"(?<=\*)"),
+    fold("best off", r"(?<=\*)"),
+    stack("because", below="status"),
+    stack("interval", below="value"),
+    stack("attribute", below="slice"),
+    stack("by chance", below="value"),
+    fold("slice", r"(?<= )"),
+    fold("attribute", r"(?<=\*)"),
+    stack("worst off", below="status"),
+    chop("slice", 24),
+    stack("slice", below="score"),
+)
+"""What is done to the columns, in this order, until lines fit."""
+
 
 def print_scores(
     out: Console,
@@ -117,14 +142,11 @@ def print_scores(
     """
     signs = signs_for(out.encoding)
     rows = [as_judged(row) for row in rows] if "status" in columns else rows
-    cells = {
-        name: [look_text(row[name], signs) for row in rows]
-        if name == "status"
-        else [_CELLS[name](row) for row in rows]
-        for name in columns
-    }
+    cells = {name: [_CELLS[name](row) for row in rows] for name in columns if name != "status"}
+    statuses = [look_text(row["status"], signs) for row in rows] if "status" in columns else []
     if "because" in cells:
         cells["value"] = ["none" if row["value"] is None else _CELLS["value"](row) for row in rows]
+    cells = {name: statuses if name == "status" else cells[name] for name in columns}
     shared = [
         name
         for name in ("batch", "slice", "attribute", "score", "status")
@@ -137,19 +159,12 @@ def print_scores(
     for name in ("interval", "by chance", "because", "worst off", "best off"):
         if not any(cells.get(name, ())):
             cells.pop(name, None)
-    fold(cells)
-    # A number or a verdict that is broken in two reads as another one; labels and names may fold.
-    numbers = "because" in columns or all(row["value"] is not None for row in rows)
-    whole = ("batch", "interval", "status", *(("value",) if numbers else ("score",)))
-    table = Table(box=None, pad_edge=False)
-    for name in cells:
-        table.add_column(name, overflow="fold", no_wrap=name in whole)
-    for row, line in zip(rows, zip(*cells.values(), strict=True), strict=True):
-        shown = dict(zip(cells, map(printable, line), strict=True))
-        if "status" in shown:
-            shown["status"] = styled(row["status"], shown["status"])
-        table.add_row(*shown.values())
-    out.print(table)
+    shown = {name: [Text(harmless(cell)) for cell in column] for name, column in cells.items()}
+    for row, cell in zip(rows, shown.get("status", ()), strict="status" in shown):
+        cell.stylize(LOOKS[row["status"]].style)
+    # The reason why there is no value may be long; a number that is broken reads as another one.
+    reasons = () if all(row["value"] is not None for row in rows) else ("value",)
+    print_table(out, shown, steps=_STEPS, loose=(*_LOOSE, *reasons))
 
 
 def score_details(row: Mapping[str, Any]) -> list[str]:
@@ -160,28 +175,3 @@ def score_details(row: Mapping[str, Any]) -> list[str]:
 
 _BESIDE = ("breach", "composition")
 """Verdicts that are about chance as well."""
-_FOLDS = (
-    ("because", r"(?<=: )|(?<=_)(?=[a-z]+$)"),
-    ("worst off", r"(?<=\*)"),
-    ("best off", r"(?<=\*)"),
-    ("slice", r"(?<= )"),
-    ("attribute", r"(?<=\*)"),
-    ("score", r"(?=\.[A-Z])"),
-    ("interval", r"(?<=to )"),
-    ("by", r"(?<= )"),
-    ("by", r"(?<=\*)"),
-)
-"""Where cells may be broken, in the order in which columns are, until lines fit."""
-
-
-def fold(cells: dict[str, list[str]]) -> None:
-    """Break cells where they mean two things, in as few columns as it takes to fit the width."""
-
-    def width(name: str) -> int:
-        return max(len(line) for cell in (name, *cells[name]) for line in cell.split("\n"))
-
-    for name, place in _FOLDS:
-        if sum(map(width, cells)) + 2 * (len(cells) - 1) <= WIDTH:
-            return
-        if name in cells:
-            cells[name] = [re.sub(place, "\n", cell, count=1) for cell in cells[name]]

@@ -6,18 +6,19 @@ Not here: the values (``history.series``), and how one line is drawn (``formatti
 from collections.abc import Collection, Mapping, Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from metrics import WHOLE
 from pipeline.errors import NoData
-from pipeline.formatting.looks import GRAVEST, LOOKS, look_text, signs_for, styled
+from pipeline.formatting.looks import GRAVEST, LOOKS, look_text, signs_for
 from pipeline.formatting.numbers import number, part_text
 from pipeline.formatting.sparks import Glyphs, columns, glyphs_for, spark
 from pipeline.history.series import Course, Row, batches_of, courses, limit_text, watched
 from pipeline.monitoring.alerts import markers
 from pipeline.settings.audit import Settings
-from pipeline.terminal.printing import fold, printable
+from pipeline.terminal.first_look import first_look, gravity_of, news_of, print_left_out
+from pipeline.terminal.printing import harmless, printable
+from pipeline.terminal.tables import chop, print_table, stack
 from schemas.judged import as_judged
 
 WIDEST = 31
@@ -25,6 +26,12 @@ WIDEST = 31
 _SHOWN = 12
 """Series, a line or two each: they fit on one screen."""
 _RELEASE = "|"
+_STEPS = (
+    chop("by", 28),
+    stack("by", below="score"),
+    stack("status", below="last"),
+)
+"""What is done to the columns, in this order, until lines fit."""
 
 
 def print_watched(out: Console, settings: Settings, batches: Sequence[str]) -> None:
@@ -43,19 +50,31 @@ def print_watched(out: Console, settings: Settings, batches: Sequence[str]) -> N
 
 
 def print_trends(
-    out: Console, settings: Settings, rows: Sequence[Row], status: str | None, most: int
+    out: Console, settings: Settings, rows: Sequence[Row], status: str | None, *, every: bool
 ) -> None:
-    """Print a chart for each score that ``rows`` are about, for ``most`` of them at most.
+    """Print a chart for each score that ``rows`` are about, or for those to see first.
 
     With a ``status``, of those scores that have it on the last of their batches.
     """
     batches = batches_of(settings, rows)
-    shown = [each for each in courses(rows, batches) if status in (None, each.last["status"])]
-    if not shown:
+    found = [each for each in courses(rows, batches) if status in (None, each.last["status"])]
+    if not found:
         raise NoData(f"no score is {status} at last")
-    print_courses(out, settings, batches, shown[:most])
-    if len(shown) > most:
-        out.print(f"and {len(shown) - most:,} more: narrow it")
+    shown = found if every or len(found) <= _SHOWN else _first(settings, found)
+    print_courses(out, settings, batches, shown)
+    print_left_out(out, len(found) - len(shown))
+
+
+def _first(settings: Settings, scores: Sequence[Course]) -> list[Course]:
+    """Those to see first: judged ones, the gravest verdict of the period first, and so on."""
+    course_of = {id(course.last): course for course in scores}
+
+    def gravity(row: Row) -> int:
+        return min(map(gravity_of, course_of[id(row)].statuses))
+
+    news = news_of(settings, max(course.last["batch"] for course in scores))
+    sections = first_look([course.last for course in scores], settings, news, gravity)
+    return [course_of[id(row)] for section in sections for row in section.rows]
 
 
 def print_course(out: Console, settings: Settings, rows: Sequence[Row]) -> None:
@@ -82,25 +101,23 @@ def print_courses(
     parts = [part_text(course.last) for course in scores]
     alike = len(set(parts)) == 1
     by = [course.attribute or "-" for course in scores]
+    if not alike:
+        by = [f"{part}\n{name}" for part, name in zip(parts, by, strict=True)]
     cells = {
-        "by": by if alike else [f"{part}\n{name}" for part, name in zip(parts, by, strict=True)],
-        "score": [course.label for course in scores],
-        "trend": [" " * len(spans) for _ in scores],
-        "last": [_last(course, settings) for course in scores],
-        "status": [_status(course, batches, signs) for course in scores],
+        "by": [Text(harmless(each)) for each in by],
+        "score": [Text(course.label) for course in scores],
+        "trend": [
+            _chart(course, settings, spans, marks[at], glyphs, signs)
+            for at, course in enumerate(scores)
+        ],
+        "last": [Text(_last(course, settings)) for course in scores],
+        "status": [Text(_status(course, batches, signs)) for course in scores],
     }
     title = "Slices" if not alike else "Whole batches" if parts[0] == WHOLE else f"Slice {parts[0]}"
     out.print(printable(f"{title}, {_range(batches)}"), style="bold")
-    fold(cells)
-    table = Table(box=None, pad_edge=False)
-    for name in cells:
-        table.add_column(name, overflow="fold", no_wrap=name in ("trend", "last", "status"))
-    for at, course in enumerate(scores):
-        shown: dict[str, Text | str] = {name: printable(cells[name][at]) for name in cells}
-        shown["trend"] = _chart(course, settings, spans, marks[at], glyphs, signs)
-        shown["status"] = styled(course.last["status"], cells["status"][at])
-        table.add_row(*shown.values())
-    out.print(table)
+    for course, cell in zip(scores, cells["status"], strict=True):
+        cell.stylize(LOOKS[course.last["status"]].style)
+    print_table(out, cells, steps=_STEPS, loose=("by",))
     drawn = "".join(marks) + (glyphs.gap if any(None in each.values for each in scores) else "")
     if legend := _legend(drawn, len(batches), spans, glyphs, signs):
         out.print(legend, style="dim")

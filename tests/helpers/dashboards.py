@@ -30,6 +30,7 @@ OF_RUNS = {
     "created_at",
     "finished_at",
     "generation",
+    "hours_since",
     "input_hash",
     "message",
     "notified_at",

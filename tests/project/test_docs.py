@@ -273,6 +273,17 @@ def sandbox(demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return folder
 
 
+@pytest.mark.slow
+def test_the_demo_shows_every_fairness_metric_on_every_day(demo: Demo) -> None:
+    with duckdb.connect(str(demo.folder / "store" / "dashboard.duckdb"), read_only=True) as store:
+        values = store.execute(
+            "SELECT batch, regexp_extract(metric, '^[A-Za-z]+'), count(*) - count(value) "
+            "FROM v_history WHERE slice = 'all' GROUP BY ALL"
+        ).fetchall()
+    without = {(batch, name): gaps for batch, name, gaps in values if name in {m.name for m in TEN}}
+    assert without == dict.fromkeys(((day, metric.name) for day in DONE for metric in TEN), 0)
+
+
 def run_shell(block: Block) -> None:
     for line in lines(block):
         command, *arguments = shlex.split(line, comments=True)

@@ -17,12 +17,8 @@ from schemas.monitoring import SERIES_KEY
 
 _CANDIDATES = 12
 """Scores of a batch and a verdict that are looked at: the first speaks, few others are named."""
-_USUAL = 28
-"""Batches before one whose median is usual: four weeks."""
 _BACK = 31
 """Batches back that a batch knows of."""
-_LEAST = 3
-"""Fewest of them that a median is taken of."""
 _SLICES = 3
 """Slices that are named as the worst of a score."""
 _SERIES = ", ".join(SERIES_KEY)
@@ -197,15 +193,7 @@ def beside(
 
 def _of_series() -> str:
     return f"""
-        WITH earlier AS (
-            SELECT speaking.batch, past.judged_value AS value, past.status,
-                past.batch AS earlier, row_number() OVER (
-                PARTITION BY speaking.batch ORDER BY past.batch DESC) AS back
-            FROM speaking JOIN v_history AS past ON {_same("speaking", "past")}
-                AND past.batch < speaking.batch
-            WHERE past.judged_value IS NOT NULL AND past.status <> 'gated'
-        ),
-        breaching AS (
+        WITH breaching AS (
             SELECT speaking.batch, past.batch AS day, past.judged_value AS value,
                 past.judged_worst_group AS loser,
                 CASE WHEN past.threshold_min IS NOT NULL THEN past.judged_value
@@ -215,10 +203,8 @@ def _of_series() -> str:
             WHERE past.status = 'breach'
         )
         SELECT speaking.batch,
-            (SELECT CASE WHEN count(*) >= {_LEAST} THEN median(value) END FROM earlier
-             WHERE earlier.batch = speaking.batch AND back <= {_USUAL}) AS usual,
-            (SELECT count(*) FROM earlier
-             WHERE earlier.batch = speaking.batch AND back <= {_USUAL}) AS usual_count,
+            (SELECT usual FROM v_usual WHERE v_usual.batch = speaking.batch
+             AND {_same("v_usual", "speaking")}) AS usual,
             (SELECT count(*) FROM breaching WHERE breaching.batch = speaking.batch) AS days,
             (SELECT arg_max(loser, day) FROM breaching
              WHERE breaching.batch = speaking.batch AND day < speaking.batch) AS loser_before,

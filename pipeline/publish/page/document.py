@@ -14,11 +14,13 @@ from typing import Any
 
 from metrics import WHOLE
 from pipeline.publish.page.extent import Extent, Size, fitting
+from pipeline.publish.page.proposals import proposals
 from pipeline.publish.page.reading import Copy, Row
 from pipeline.publish.page.reasons import reason_text
 from pipeline.publish.page.scores import About, about
 from pipeline.settings.audit import Settings
 from pipeline.settings.value_labels import ValueLabels
+from schemas.usual import BEFORE, FAR, LEAST
 
 CODES = {
     "ok": "k",
@@ -31,7 +33,6 @@ CODES = {
 }
 """A verdict as one letter of a series; '.' is no score."""
 NO_SCORE = "."
-BEFORE, LEAST, FAR = 28, 7, 3 * 1.4826
 _JUDGED = ("judged_value", "judged_lower", "judged_upper")
 SLICES_BACK = 31
 """Batches back in which a slice must have been, to have a column: a month of days."""
@@ -112,7 +113,7 @@ def document(copy: Copy, settings: Settings) -> Document:
         "lists": _lists(copy.lists(), names),
         "alerts": [names.alert(row) for row in _alerts(copy, batches)],
         "windows": [names.window(row) for row in copy.windows(list(names.label.found))],
-        "suggestions": [dict(row) for row in copy.suggestions()],
+        "proposals": proposals(copy, settings) if newest else None,
         "newest": at[newest] if newest else None,
         "codes": {letter: status for status, letter in CODES.items()},
         "usual": {"before": BEFORE, "least": LEAST, "far": FAR},

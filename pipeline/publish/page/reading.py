@@ -130,11 +130,14 @@ class Copy:
         """What is concluded of every batch."""
         return self._rows("FROM v_conclusions ORDER BY batch")
 
-    def suggestions(self) -> list[Row]:
-        """Limits that the history suggests, the first to set first; none in older copies."""
-        if not self._rows("SELECT 1 FROM duckdb_views() WHERE view_name = 'v_suggestions'"):
-            return []
-        return self._rows("FROM v_suggestions LIMIT 6")
+    def of_whole_batches(self, labels: Sequence[str]) -> list[Row]:
+        """Scores of whole batches that no gate kept out, as proposals of limits are made of them."""
+        return self._rows(
+            f"FROM v_history WHERE slice = '{WHOLE}' AND attribute IS NOT NULL "
+            "AND list_contains(?, label) "
+            "AND batch NOT IN (SELECT batch FROM v_gates WHERE NOT passed)",
+            labels,
+        )
 
     def gated(self) -> list[str]:
         """Batches that a gate kept out."""

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,13 +12,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from command import without_page
 from locks import held
 from stores import DAY, audit, deliver, random_lists, ranking, write_csv, write_settings
 
-from pipeline.cli.main import main
+from pipeline.cli.common import explained
+from pipeline.cli.main import SECTIONS, main
 from pipeline.store.paths import store_of
 
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
@@ -85,6 +88,42 @@ def test_every_command_has_help(name: str) -> None:
     result = evenrank(name, "--help")
     assert result.exit_code == 0
     assert "Usage:" in result.stdout
+
+
+def every_command() -> list[tuple[str, ...]]:
+    """Every command with the words before it, those below ``alerts`` too."""
+    below = ((name, each) for name, each in main.commands.items() if isinstance(each, click.Group))
+    return [
+        *((name,) for name in main.commands),
+        *((name, each) for name, group in below for each in group.commands),
+    ]
+
+
+@pytest.mark.parametrize("words", every_command(), ids=" ".join)
+def test_help_ends_with_examples_that_can_be_typed(words: tuple[str, ...]) -> None:
+    _, _, said = evenrank(*words, "--help").stdout.partition("\n  Example")
+    lines = said.partition(":\n")[2].replace("\\\n", "").splitlines()
+    assert 1 <= len(lines) <= 3
+    for line in lines:
+        program, *typed = shlex.split(line)
+        assert (program, *typed[: len(words)]) == ("evenrank", *words) or words == ("alerts",)
+        command: click.Command = main
+        while isinstance(command, click.Group) and typed and typed[0] in command.commands:
+            command, typed = command.commands[typed[0]], typed[1:]
+        # Words that are no option, or no value of one, are refused.
+        command.make_context("evenrank", typed)
+
+
+def test_commands_stand_in_groups_and_are_told_whole() -> None:
+    text = " ".join(evenrank("--help").stdout.split())
+    titles = [f"{title}: " for title in SECTIONS]
+    assert [text.index(title) for title in titles] == sorted(map(text.index, titles))
+    assert {*main.commands.values()} == {each for some in SECTIONS.values() for each in some}
+    assert "..." not in text.partition("Run: ")[2]
+
+
+def test_nobody_is_told_that_a_reader_has_enough() -> None:
+    assert explained(BrokenPipeError(32, "Broken pipe")) is None
 
 
 @pytest.mark.slow

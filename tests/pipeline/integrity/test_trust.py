@@ -351,7 +351,7 @@ def test_worst_lists_of_an_edited_file_are_not_published(
     assert read(store.dashboard, "FROM worst_lists")
     quietly(store.batch(DAYS[2]), "UPDATE log_lists SET list_id = 'x'")
     publish(proven)
-    assert read(store.dashboard, "FROM worst_lists") == []
+    assert {row["batch"] for row in read(store.dashboard, "FROM worst_lists")} == {*DAYS[:2]}
     assert f"{DAYS[2]}.duckdb: was changed" in caplog.text
 
 

@@ -103,7 +103,7 @@ def test_a_breach_says_who_how_much_and_since_when(nights: dict[str, dict[str, A
     assert new["word"] == "New breach"
     assert new["sentence"] == "Women got 55% of the exposure per item that men got."
     assert new["emphasis"] == "55%"
-    assert new["second"] == "The limit is 80%, and on a usual day it is 100%."
+    assert new["second"] == "The limit is 80%."
     assert new["note"] == "1 of 1 judged scores is beyond its limit"
     assert (new["loser"], new["winner"]) == ("F", "M")
     assert facts(new)["Since"] == "This day It is new; the 3 days before had none."

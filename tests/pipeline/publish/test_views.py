@@ -34,16 +34,18 @@ from dashboards import (
 from histories import rewrite
 from places import GOLDEN
 from readers import ask
-from stores import Row, Rows, audit, deliver, ranking, read
+from stores import Row, Rows, audit, deliver, random_lists, ranking, read
 
 import pipeline.publish.copy_tables
+import pipeline.publish.kept_lists
 from metrics import UNIT, UNKNOWN
 from metrics.weights import exposure_at
 from pipeline.history.forget import forget_rows
+from pipeline.history.forget_batch import forget_batch
 from pipeline.integrity.verify import verify
 from pipeline.publish.copy import publish, publish_changes, stale
 from pipeline.publish.copy_tables import Made, expected_batches
-from pipeline.publish.worst_lists import LISTS, RANKS
+from pipeline.publish.worst_lists import LISTS, RANKS, worst_lists
 from pipeline.runs.batches import run_batch
 from pipeline.settings.audit import Settings
 from pipeline.settings.sections import Schedule
@@ -53,6 +55,7 @@ from schemas.scores import STATUSES
 from schemas.views import VIEWS, VIEWS_VERSION
 
 BEFORE = GOLDEN / "views.json"
+TIMES = ("batch_start", "batch_end", "day")
 DAYS = [f"2026-01-{day:02}" for day in range(1, 13)]
 
 
@@ -150,6 +153,47 @@ def test_limits_of_settings_that_were_not_kept_are_not_known(settings: Settings)
     assert {row["threshold_min"] for row in rows} == {None}
 
 
+def test_margins_reach_from_the_value_to_its_limit(whole: Settings) -> None:
+    rows = shown(whole, "v_history")
+    judged = [row for row in rows if row["threshold_min"] is not None]
+    assert judged
+    for row in judged:
+        assert row["margin"] == row["judged_value"] - row["threshold_min"]
+        assert (row["direction"], row["fairest"]) == ("low", 1.0)
+        if row["status"] == "breach":
+            assert row["margin"] < 0
+    assert {row["margin"] for row in rows if row["threshold_min"] is None} == {None}
+    known = {row["label"]: row for row in shown(whole, "v_metrics")}
+    for row in rows:
+        said = known[row["label"]]
+        assert (row["direction"], row["fairest"]) == (said["direction"], said["fairest"])
+
+
+def test_a_limit_from_above_has_a_margin_too(settings: Settings) -> None:
+    rewrite(
+        settings,
+        "UPDATE batches SET settings = replace(settings, '\"EXP.MinMaxRatio\": {', "
+        '\'"IAA": {"max": 0.1}, "EXP.MinMaxRatio": {\')',
+    )
+    publish(settings)
+    rows = [row for row in shown(settings, "v_history") if row["label"] == "IAA"]
+    assert {row["threshold_max"] for row in rows} == {0.1}
+    for row in rows:
+        assert row["margin"] == (None if row["value"] is None else 0.1 - row["value"])
+
+
+def test_times_of_batches_are_those_of_their_days(whole: Settings) -> None:
+    for view in ("v_history", "v_trend", "v_batches", "v_coverage", "v_groups"):
+        for row in shown(whole, view):
+            times = (row["batch_start"], row["batch_end"], row["day"])
+            if row["batch"] == REPLAY:
+                assert times == (None, None, None)
+                continue
+            day = date.fromisoformat(row["batch"])
+            start = datetime(day.year, day.month, day.day)
+            assert times == (start, start + timedelta(days=1), day)
+
+
 def test_a_release_holds_from_its_batch_on(whole: Settings) -> None:
     for row in shown(whole, "v_trend"):
         assert row["release"] == ("model v2" if row["batch"] >= RELEASE else None)
@@ -205,7 +249,8 @@ def test_trends_have_every_batch_once(whole: Settings) -> None:
             day = coverage[row["batch"]]
             assert row["state"] == ("absent" if day["scored"] else day["state"])
             told = {key for key, value in row.items() if value is not None}
-            assert told <= {*SERIES_KEY, "batch", "label", "state", "release", "release_starts"}
+            of_batch = {"batch", "state", "release", "release_starts", *TIMES}
+            assert told <= {*SERIES_KEY, "label", "direction", "fairest"} | of_batch
 
 
 def test_a_slice_that_is_gone_is_absent(whole: Settings) -> None:
@@ -286,6 +331,14 @@ def test_days_go_on_where_the_schedule_has_no_end() -> None:
 # -- the worst lists
 
 
+def delivered(batch: str) -> Rows:
+    """The rows that the eventful audit accepted of a batch."""
+    if batch == REPLAY:
+        return replayed()
+    watches = ranking("w", "FFMM", device="watch") if batch == ONCE else []
+    return [*random_lists(SCORED.index(batch) + 1, 8), *watches]
+
+
 def brute_worst_lists(rows: Rows) -> Rows:
     """The table worst_lists, from rows as delivered, list by list."""
     lists: dict[str, Rows] = defaultdict(list)
@@ -314,15 +367,22 @@ def brute_worst_lists(rows: Rows) -> Rows:
 
 
 def test_worst_lists_are_those_of_brute_force(whole: Settings) -> None:
+    """Of every scored batch, the newest first."""
     found = shown(whole, "v_lists")
-    assert {(row.pop("batch"), row.pop("attribute")) for row in found} == {(REPLAY, "gender")}
-    wanted = brute_worst_lists(replayed())
-    assert [row | {"shortfall": 0} for row in found] == [row | {"shortfall": 0} for row in wanted]
-    for row, other in zip(found, wanted, strict=True):
-        assert isclose(row["shortfall"], other["shortfall"], rel_tol=1e-12)
-    assert found[-1]["place"] == LISTS
+    assert list(dict.fromkeys(row["batch"] for row in found)) == [REPLAY, *reversed(SCORED)]
+    for batch in (REPLAY, *SCORED):
+        rows = [row for row in found if row["batch"] == batch]
+        wanted = brute_worst_lists(delivered(batch))
+        devices = {row["list_id"]: row["device"] for row in delivered(batch)}
+        for row, other in zip(rows, wanted, strict=True):
+            assert row.items() >= (other | {"shortfall": row["shortfall"]}).items()
+            assert isclose(row["shortfall"], other["shortfall"], rel_tol=1e-12)
+            assert (row["attribute"], row["query_id"]) == ("gender", row["list_id"])
+            assert json.loads(row["slices"]) == {"device": devices[row["list_id"]]}
+    newest = [row for row in found if row["batch"] == REPLAY]
+    assert newest[-1]["place"] == LISTS
     # The long one is the worst.
-    assert [row["rank"] for row in found if row["list_id"] == "long"] == list(range(1, RANKS + 1))
+    assert [row["rank"] for row in newest if row["list_id"] == "long"] == list(range(1, RANKS + 1))
 
 
 @pytest.mark.slow
@@ -372,11 +432,11 @@ def test_without_the_rows_a_copy_has_no_lists(settings: Settings, harm: str) -> 
     else:
         with duckdb.connect(str(path)) as file:
             file.execute("UPDATE batch_info SET input_hash = 'another'")
-    assert shown(settings, "v_lists")
+    before = shown(settings, "v_lists")
     problems = [line for line in verify(settings).problems if "dashboard" in line]
     assert problems == []
     publish(settings)
-    assert shown(settings, "v_lists") == []
+    assert shown(settings, "v_lists") == [row for row in before if row["batch"] != REPLAY]
     assert {row["batch"] for row in shown(settings, "v_latest")} == {REPLAY}
 
 
@@ -386,7 +446,70 @@ def test_lists_go_with_the_rows_of_their_batch(settings: Settings) -> None:
     rewrite(settings, f"UPDATE batches SET finished_at = '2026-01-20' WHERE batch = '{REPLAY}'")
     assert REPLAY in forget_rows(settings.model_copy(update={"privacy": private}))
     publish_changes(settings)
-    assert shown(settings, "v_lists") == []
+    assert {row["batch"] for row in shown(settings, "v_lists")}.isdisjoint({REPLAY})
+
+
+def test_a_forgotten_batch_has_no_lists(settings: Settings) -> None:
+    forget_batch(settings, SCORED[0], "a test")
+    publish_changes(settings)
+    assert {row["batch"] for row in shown(settings, "v_lists")} == {*SCORED[1:], REPLAY}
+
+
+def searched(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The batches whose files publishing searches for lists."""
+    found = []
+
+    def noted(settings: Settings, batch: str, input_hash: str) -> Any:
+        found.append(batch)
+        return worst_lists(settings, batch, input_hash)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline.publish.kept_lists, "worst_lists", noted)
+        publish(settings)
+    return found
+
+
+@pytest.mark.slow
+def test_lists_are_found_once(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [REPLAY, *reversed(SCORED)]
+    lists = shown(settings, "v_lists")
+    # The copy is a file that nobody noted.
+    assert searched(settings, monkeypatch) == every
+    assert searched(settings, monkeypatch) == []
+    assert shown(settings, "v_lists") == lists
+    deliver(settings.folder, random_lists(21, 8), batch=ONCE)
+    run_batch(settings, ONCE)
+    assert searched(settings, monkeypatch) == [ONCE]
+    # Other settings, other lists.
+    other = settings.model_copy(update={"top_of_list": "bad"})
+    assert stale(other)
+    assert searched(other, monkeypatch) == every
+    # A copy that somebody wrote to is not relied on, nor one that has no lists.
+    with duckdb.connect(str(store_of(settings).dashboard)) as copy:
+        copy.execute("UPDATE worst_lists SET losing_group = 'F'")
+    assert searched(settings, monkeypatch) == every
+    store_of(settings).dashboard.unlink()
+    assert searched(settings, monkeypatch) == every
+
+
+@pytest.mark.slow
+def test_lists_that_were_taken_over_are_those_that_would_be_found(settings: Settings) -> None:
+    deliver(settings.folder, random_lists(21, 8), batch=ONCE)
+    run_batch(settings, ONCE)
+    publish(settings)
+    tables = ("worst_lists", "listed_batches")
+    taken_over = [read(store_of(settings).dashboard, f"FROM {name}") for name in tables]
+    store_of(settings).dashboard.unlink()
+    publish(settings)
+    found = [read(store_of(settings).dashboard, f"FROM {name}") for name in tables]
+    assert found == taken_over
+    assert verify(settings).problems == []
+
+
+def test_so_many_batches_have_lists(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline.publish.kept_lists, "BATCHES", 3)
+    publish(settings)
+    assert {row["batch"] for row in shown(settings, "v_lists")} == {REPLAY, *SCORED[-2:]}
 
 
 # -- when a copy is renewed

@@ -10,6 +10,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from metrics.fairness import FAIRNESS_METRICS
+from pipeline import score
 from pipeline.synthetic import marketplace as generator
 from pipeline.synthetic.marketplace import LONGEST, SHORTEST, GeneratedLogs, Incidents, generate
 
@@ -109,19 +111,28 @@ def test_lists_are_whole_ragged_and_without_repeats(month: GeneratedLogs, day: d
     assert set(rows["market"]) == {"de", "fr", "us"}
 
 
-def test_relevance_is_graded_and_clicks_follow_it_and_the_rank(month: GeneratedLogs) -> None:
+def test_relevance_is_yes_or_no_and_clicks_follow_it_and_the_rank(month: GeneratedLogs) -> None:
     rows = pd.concat([frame(month.out, day) for day in ordinary_days()])
-    assert rows["relevance"].between(0, 1).all()
-    assert (rows["relevance"] == (rows["relevance"] * 100).round() / 100).all()
-    assert {0.0, 1.0} <= set(rows["relevance"])
-    assert rows["relevance"].nunique() == 101
+    assert set(rows["relevance"]) == {0.0, 1.0}
+    assert 0.4 < rows["relevance"].mean() < 0.6
     assert set(rows["click"]) == {0, 1}
-    assert rows.loc[rows["relevance"] == 0, "click"].sum() == 0
-    expected = (rows["relevance"] / np.log2(rows["rank"] + 1)).groupby(rows["rank"]).mean()
-    observed = rows.groupby("rank")["click"].mean()
-    assert observed.to_numpy() == pytest.approx(expected.to_numpy(), abs=0.02)
+    clicked = rows.groupby(["rank", "relevance"])["click"].mean().unstack()
+    assert (clicked[1.0] > 1.5 * clicked[0.0]).all()
+    assert rows.groupby("rank")["click"].mean().iloc[:8].is_monotonic_decreasing
     relevance = rows.groupby("rank")["relevance"].mean()
     assert relevance[1] > relevance[4] > relevance[8] > relevance[16]
+
+
+@pytest.mark.parametrize("day", [START, UNFAIR])
+def test_every_fairness_metric_has_values_on_every_kind_of_day(
+    month: GeneratedLogs, day: date
+) -> None:
+    scores = score(frame(month.out, day), attributes=["gender", "region"])
+    wholes = scores[scores["aggregation"].isin(["MinMaxRatio", None])]
+    assert {*wholes["metric"].map(lambda label: label.split("(")[0])} == {
+        metric.name for metric in FAIRNESS_METRICS
+    }
+    assert wholes["value"].notna().all(), wholes[wholes["value"].isna()]
 
 
 def test_popular_queries_return_with_similar_items(month: GeneratedLogs) -> None:

@@ -172,7 +172,7 @@ def test_many_batches_share_columns_that_show_the_worst(tmp_path: Path) -> None:
     settings = small_audit(tmp_path)
     fill(settings, 60, {33: 0.2})
     out, written = screen()
-    print_trends(out, settings, labelled(settings), None, most=5)
+    print_trends(out, settings, labelled(settings), None, every=True)
     *_, chart, marks, legend = said(written)
     assert chart.split()[2].index("▁") == marks.index("✕") - chart.index("█") == 33 // 2
     assert len(chart.split()[2]) == 30
@@ -190,21 +190,38 @@ def test_long_names_and_numbers_fit(tmp_path: Path) -> None:
     write(settings, [Given(night, rows[1:]) for night in NIGHTS[:30]])
     put(settings, NIGHTS[30], rows)
     out, written = screen()
-    print_trends(out, settings, labelled(settings), None, most=5)
+    print_trends(out, settings, labelled(settings), None, every=True)
     lines = said(written)
     assert max(map(len, lines)) <= WIDTH
     assert "[red]x[/]?" in "".join("".join(lines).split())
-    assert any("0.000123  ? insufficient" in line for line in lines), "numbers stay whole"
+    for whole in ("0.000123", "? insufficient", "AttentionWeighted.MinMaxRatio"):
+        assert any(whole in line for line in lines), "numbers, verdicts and labels stay whole"
 
 
-def test_trends_are_chosen_by_the_last_status_and_cut(tmp_path: Path) -> None:
+def test_trends_are_chosen_by_the_last_status(tmp_path: Path) -> None:
     settings = history_of(tmp_path, bad=11)
     rows = labelled(settings)
     out, written = screen()
-    print_trends(out, settings, rows, "breach", most=0)
-    assert said(written)[-1] == "and 1 more: narrow it"
+    print_trends(out, settings, rows, "breach", every=False)
+    assert "EXP.MinMaxRatio" in written.getvalue().decode()
     with pytest.raises(NoData, match="no score is gated at last"):
-        print_trends(out, settings, rows, "gated", most=5)
+        print_trends(out, settings, rows, "gated", every=True)
+
+
+def test_of_many_trends_the_gravest_of_the_period_come_first(tmp_path: Path) -> None:
+    settings = small_audit(tmp_path)
+    slices = [{"slice": "device", "slice_value": f"d{at:02}"} for at in range(20)]
+    nights = {0: {3: 0.5}, 1: {}}
+    for night, bad in nights.items():
+        put(settings, NIGHTS[night], [score(bad.get(at, 0.9), **slices[at]) for at in range(20)])
+    rows = labelled(settings)
+    out, written = screen()
+    print_trends(out, settings, rows, None, every=False)
+    lines = said(written)
+    assert lines[2] == "device d03  EXP.MinMaxRatio  ▁█     0.900  ✓ ok"
+    assert lines[-1] == "4 more scores: --all shows them, --format csv exports them."
+    print_trends(out, settings, rows, None, every=True)
+    assert "more scores" not in said(written)[-1]
 
 
 def test_a_chart_stands_above_one_score_only(tmp_path: Path) -> None:

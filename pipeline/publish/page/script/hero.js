@@ -71,7 +71,7 @@ function copyButton(text, copied, look = "act") {
     const said = byId("said");
     try {
       await navigator.clipboard.writeText(copied);
-      said.textContent = "Copied; run it in a terminal: ";
+      said.textContent = "Copied: ";
     } catch {
       said.textContent = "To copy: ";
     }
@@ -88,19 +88,21 @@ function drawAside() {
 }
 
 function nextSteps() {
-  const yaml = doc.suggestions.map((each) => each.yaml).filter(Boolean).join("\n");
-  const first = doc.suggestions[0];
-  const limit = yaml
-    ? [element("b", {}, "Set a limit"), small(first.reason ?? ""), element("pre", {}, yaml), copyButton("Copy these lines", yaml)]
-    : [element("b", {}, "Set a limit"), small("This command proposes limits from chance and from the days there are:"),
-      element("pre", {}, "evenrank suggest"), copyButton("Copy the command", "evenrank suggest")];
+  const { yaml, reasons = [], attributes = [] } = doc.proposals ?? {};
+  const lines = yaml ?? "evenrank suggest";
+  const [first] = doc.batches;
   return element("div", { class: "part" }, element("h2", {}, "Next, in this order"), element("ol", { class: "steps" },
-    element("li", {}, element("div", {}, ...limit)),
+    element("li", {}, element("div", {}, element("b", {}, "Set a limit"),
+      ...(yaml ? reasons.map((reason) => small(name(reason))) : [small("This command proposes limits from chance and from the days there are:")]),
+      ...(attributes.length > 1 ? [small(`Attributes by their distance from chance: ${attributes.join(", ")}.`)] : []),
+      element("pre", {}, lines), copyButton(yaml ? "Copy these lines" : "Copy the command", lines))),
     element("li", {}, element("div", {}, element("b", {}, "Say who hears of a breach"),
       small("A command or a webhook, under ", element("code", {}, "notify"), " in the same file."))),
     element("li", {}, element("div", {}, element("b", {}, "Score the past, if you have its logs"),
-      element("pre", {}, "evenrank backfill --from 2026-01-01 --to 2026-01-31")))));
+      ...(dateOf(first) ? [small(element("code", {}, `evenrank backfill --from ${dayBefore(first, 31)} --to ${dayBefore(first, 1)}`))] : [])))));
 }
+
+const dayBefore = (batch, days) => new Date(dateOf(batch).moment - days * 24 * HOURS).toISOString().slice(0, 10);
 
 // How values of a score read: percentages where its sentence has them.
 const textOf = (about) => (about.unit === "percent" ? percent : digits);
