@@ -16,24 +16,17 @@ ORANGE = "#E69F00"
 SKY = "#56B4E9"
 GREEN = "#009E73"
 YELLOW = "#F0E442"
-BLUE = "#0072B2"
 VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
 GREY = "#8C8C8C"
-
-CROSS = "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z"
-"""The outline of ✕: Vega's own cross is upright."""
-
-GROUPS = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW, VERMILLION)
-"""Colours of groups, in the order of their names; a letter stands on each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
     """How one verdict or one state of a batch looks.
 
-    ``ascii`` stands where ``symbol`` cannot be printed, ``style`` is rich's for a terminal,
-    ``shape`` a mark of Vega, and ``text`` explains what the name means.
+    ``ascii`` stands where ``symbol`` cannot be printed, ``style`` is rich's for a terminal, and
+    ``text`` explains what the name means.
     """
 
     name: str
@@ -41,7 +34,6 @@ class Look:
     ascii: str
     colour: str
     style: str
-    shape: str = "circle"
     text: str
 
     @property
@@ -57,7 +49,6 @@ VERDICTS = (
         ascii="x",
         colour=VERMILLION,
         style="bold red",
-        shape=CROSS,
         text="breaches its threshold with confidence",
     ),
     Look(
@@ -66,7 +57,6 @@ VERDICTS = (
         ascii="~",
         colour=YELLOW,
         style="cyan",
-        shape="square",
         text="beyond its threshold, as lists in random order would be: not for their order",
     ),
     Look(
@@ -75,7 +65,6 @@ VERDICTS = (
         ascii="?",
         colour=ORANGE,
         style="yellow",
-        shape="triangle-up",
         text="too little evidence for a verdict: few data, a group missing, or perhaps chance",
     ),
     Look(
@@ -84,7 +73,6 @@ VERDICTS = (
         ascii="#",
         colour=PURPLE,
         style="yellow",
-        shape="diamond",
         text="not judged: a data gate is closed",
     ),
     Look(
@@ -93,7 +81,6 @@ VERDICTS = (
         ascii="/",
         colour=SKY,
         style="yellow",
-        shape="triangle-down",
         text="has a threshold but no value; the reason says why",
     ),
     Look(
