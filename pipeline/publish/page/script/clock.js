@@ -11,10 +11,10 @@ function ago(milliseconds) {
 
 const clockText = (moment) => `${new Date(moment).toISOString().slice(11, 16)} UTC`;
 
-// When the newest batch with scores ended, as far as its name tells.
+// When the newest batch with scores ended, by its name; one without a date was new when it was scored.
 function newestEnd() {
   const date = doc.newest === null ? null : dateOf(doc.batches[doc.newest]);
-  return date ? date.moment.getTime() + (date.hour === null ? 24 : 1) * HOURS : null;
+  return date ? date.moment.getTime() + (date.hour === null ? 24 : 1) * HOURS : doc.finished;
 }
 
 // What is late, in a sentence and the facts behind it; null while all is in time.
@@ -35,8 +35,8 @@ function lateness() {
       second: `${what} due${when} and ${late.length === 1 ? "has" : "have"} no scores here${many}.` };
   }
   if (age === null || age < OLD) return null;
-  const old = `the newest ${unitOf(doc.batches) === "hour" ? "hour" : "day"} on this page, ${newest}, is ${ago(age)} old`;
-  const ended = doc.about.schedule_end && doc.about.schedule_end <= doc.batches[doc.newest].slice(0, 10);
+  const old = `the newest ${unitOf([doc.batches[doc.newest]])} on this page, ${newest}, is ${ago(age)} old`;
+  const ended = dateOf(doc.batches[doc.newest]) && doc.about.schedule_end && doc.about.schedule_end <= doc.batches[doc.newest].slice(0, 10);
   return ended
     ? { late: false, sentence: `No day is due after this one; ${old}.`, second: "" }
     : { late: true, sentence: `This page is ${ago(age)} old.`, second: `${capital(old)}, and no later one is expected or here.` };
