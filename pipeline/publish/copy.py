@@ -24,6 +24,7 @@ from pipeline.publish.copy_tables import (
     made_now,
     made_of,
     thresholds,
+    watched,
 )
 from pipeline.publish.kept_lists import kept_lists
 from pipeline.publish.score_catalogue import score_catalogue
@@ -141,7 +142,7 @@ def write_copy(
             )
     else:
         connection.execute(f"COPY FROM DATABASE {HISTORY_DATABASE} TO {_PUBLISHED}")
-    expected = expected_batches(settings.schedule, made)
+    expected = expected_batches(settings.schedule, made, watched(connection))
     named = connection.execute(
         f"SELECT batch FROM {HISTORY_DATABASE}.{BATCHES.name} "
         f"UNION SELECT batch FROM {HISTORY_DATABASE}.{MARKERS.name}"

@@ -99,14 +99,40 @@ def _others(settings: Settings) -> str:
     return json.dumps(said, sort_keys=True, ensure_ascii=False)
 
 
-def expected_batches(schedule: Schedule, made: Made) -> list[Row]:
+@dataclass(frozen=True)
+class Watched:
+    """Since when somebody waits for batches: the newest that was tried, the first run of all."""
+
+    newest: str
+    since: datetime
+
+
+def watched(connection: duckdb.DuckDBPyConnection) -> Watched | None:
+    """Since when the attached history is kept; None where it holds no score."""
+    (row,) = connection.execute(
+        "SELECT (SELECT max(batch) FROM history.batches), min(computed_at) FROM ("
+        "SELECT computed_at FROM history.fairness_history "
+        "UNION ALL SELECT computed_at FROM history.superseded)"
+    ).fetchall()
+    return None if None in row else Watched(*row)
+
+
+def expected_batches(
+    schedule: Schedule, made: Made, of_history: Watched | None = None
+) -> list[Row]:
     """Rows of the table expected_batches: every day of the schedule, oldest first.
 
-    A day is due ``deadline_hours`` after its end in the time zone of the schedule.
+    A day is due ``deadline_hours`` after its end in the time zone of the schedule.  Where the
+    schedule has no end, days after the newest batch that were due before the first run of all are
+    left out: logs of the past, audited today, promise nothing of the time between.
     """
     last = schedule.end or made.at.date() + AHEAD
     days = (last - schedule.start).days + 1
-    return [_expected(schedule, schedule.start + timedelta(days=at)) for at in range(days)]
+    rows = [_expected(schedule, schedule.start + timedelta(days=at)) for at in range(days)]
+    if schedule.end or of_history is None:
+        return rows
+    newest, since = of_history.newest, of_history.since
+    return [row for row in rows if row["batch"] <= newest or row["due_at"] > since]
 
 
 def _expected(schedule: Schedule, day: date) -> Row:

@@ -10,8 +10,8 @@ from metrics import WHOLE
 from pipeline.formatting.looks import LOOKS
 from pipeline.formatting.numbers import counted, number
 from pipeline.publish.conclusions.reading import Batch
-from pipeline.publish.conclusions.score_texts import Names, ScoreTexts
 from pipeline.publish.conclusions.sentences import About
+from pipeline.scores.score_texts import Names, ScoreTexts
 from schemas.columns import Row
 
 _NAMED = 2

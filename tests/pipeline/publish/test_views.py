@@ -42,9 +42,10 @@ from metrics import UNIT, UNKNOWN
 from metrics.weights import exposure_at
 from pipeline.history.forget import forget_rows
 from pipeline.history.forget_batch import forget_batch
+from pipeline.history.opening import open_history
 from pipeline.integrity.verify import verify
 from pipeline.publish.copy import publish, publish_changes, stale
-from pipeline.publish.copy_tables import Made, expected_batches
+from pipeline.publish.copy_tables import Made, Watched, expected_batches, watched
 from pipeline.publish.worst_lists import LISTS, RANKS, worst_lists
 from pipeline.runs.batches import run_batch
 from pipeline.settings.audit import Settings
@@ -326,6 +327,35 @@ def test_days_go_on_where_the_schedule_has_no_end() -> None:
     found = expected_batches(Schedule(start=date(2026, 1, 1)), Made(datetime(2026, 1, 2), ""))
     assert (found[0]["batch"], found[-1]["batch"]) == ("2026-01-01", "2027-02-06")
     assert len(found) == 402
+
+
+def test_logs_of_the_past_promise_nothing_of_the_days_until_they_are_audited() -> None:
+    made = Made(datetime(2026, 11, 23), "")
+    march = Watched("2026-03-02", datetime(2026, 11, 20, 12))
+
+    def batches(schedule: Schedule) -> list[str]:
+        return [row["batch"] for row in expected_batches(schedule, made, march)]
+
+    # 19 November is due at 06:00 on the 20th, before anybody waited for it.
+    first, second, third, *_ = batches(Schedule(start=date(2026, 3, 1)))
+    assert (first, second, third) == ("2026-03-01", "2026-03-02", "2026-11-20")
+    told = Schedule(start=date(2026, 3, 1), end=date(2026, 3, 5))
+    assert batches(told) == [f"2026-03-0{day}" for day in range(1, 6)]
+
+
+def test_since_when_a_history_is_watched_outlives_its_first_scores(tmp_path: Path) -> None:
+    settings = audit(tmp_path, metrics=["EXP"], schedule={"start": "2026-01-01"})
+    deliver(tmp_path, random_lists(1), batch="2026-01-01")
+    run_batch(settings, "2026-01-01")
+    with open_history(settings, read_only=True) as connection:
+        begun = watched(connection)
+    deliver(tmp_path, random_lists(2), batch="2026-01-01")
+    run_batch(settings, "2026-01-01")
+    with open_history(settings, read_only=True) as connection:
+        assert watched(connection) == begun
+    publish(settings)
+    states = [row["state"] for row in shown(settings, "v_coverage")]
+    assert states == ["done"]
 
 
 # -- the worst lists
