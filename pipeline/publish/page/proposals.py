@@ -64,4 +64,5 @@ def _limit(found: Sequence[Suggestion]) -> tuple[str, str] | None:
     chosen = loosest(found)
     if chosen is None:
         return None
-    return limit_yaml(chosen, [each.attribute for each in found]), f"{chosen.label}: {chosen.reason}"
+    lines = limit_yaml(chosen, [each.attribute for each in found])
+    return lines, f"{chosen.label}: {chosen.reason}"

@@ -20,12 +20,12 @@ function drawTop() {
 function drawVerdict() {
   const said = conclusion();
   const stale = lateness();
-  drawStale(stale);
   const bad = STATE_CLASS[said.state] === "bad";
   // A page that is overdue looks it, unless there is something worse to say.
   const overdue = stale?.late && chosen.batch === doc.newest && ["calm", "no_limits"].includes(said.state);
+  drawStale(stale, overdue);
   const shown = overdue
-    ? { ...said, sign: "○", word: "Overdue", note: `Until then: ${said.word.toLowerCase()}`, sentence: stale.sentence, emphasis: null,
+    ? { ...said, sign: "○", word: stale.word, note: `Until then: ${said.word.toLowerCase()}`, sentence: stale.sentence, emphasis: null,
       second: `${stale.second} What follows is of ${plainDay(doc.batches[doc.newest])}: ${said.sentence}` } : said;
   document.documentElement.classList.toggle("bad-day", bad);
   byId("chip").className = `chip ${overdue ? "unsure" : STATE_CLASS[said.state] ?? ""}`;
