@@ -214,7 +214,8 @@ def test_an_alert_tells_its_worst_and_its_latest_reading(tmp_path: Path) -> None
     )
     assert (row["latest_value"], row["latest_loser"]) == (0.76, "F")
     assert row["size"] == pytest.approx(0.1)
-    assert f"Worst so far in {NIGHTS[6]}: 0.720 [0.700, 0.740], F worst off." in row["text"].split("\n")
+    worst = f"Worst so far in {NIGHTS[6]}: 0.720 [0.700, 0.740], F worst off."
+    assert worst in row["text"].split("\n")
 
 
 def test_what_is_over_is_told_in_the_past(tmp_path: Path) -> None:
