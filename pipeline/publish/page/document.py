@@ -39,6 +39,8 @@ SLICES_BACK = 31
 DUE_SHOWN = 40
 """Coming batches that the page knows, to say that one is missing when it is opened later: more than
 a month of nights."""
+MISSING_SHOWN = 7
+"""Days after the last there was that are shown as missing: a week; the page says since when."""
 ALERTS_SHOWN = 30
 """Alerts on the page: who has more than that follows them elsewhere, and the page says so."""
 STRIP = 62
@@ -77,7 +79,7 @@ def whole(value: float | None) -> float | None:
 
 def document(copy: Copy, settings: Settings) -> Document:
     """Everything the page shows of a published copy."""
-    days = _in_order(copy.coverage())
+    days = _in_order(_shown(copy.coverage()))
     batches = [row["batch"] for row in days]
     at = {batch: number for number, batch in enumerate(batches)}
     newest = next((row["batch"] for row in reversed(days) if row["scored"]), None)
@@ -115,6 +117,7 @@ def document(copy: Copy, settings: Settings) -> Document:
         "windows": [names.window(row) for row in copy.windows(list(names.label.found))],
         "proposals": proposals(copy, settings) if newest else None,
         "newest": at[newest] if newest else None,
+        "finished": _epoch(days[at[newest]]["finished_at"]) if newest else None,
         "codes": {letter: status for status, letter in CODES.items()},
         "usual": {"before": BEFORE, "least": LEAST, "far": FAR},
         "gated": sorted(at[batch] for batch in copy.gated() if batch in at),
@@ -136,6 +139,14 @@ def document(copy: Copy, settings: Settings) -> Document:
         "metric_of": [names.metric_of[label] for label in names.label.found],
     }
     return Document(data, extent, size, newest)
+
+
+def _shown(days: Sequence[Row]) -> Sequence[Row]:
+    """Without days that nobody fed long after the last, and those that hours stand for."""
+    hourly = {row["batch"].split("T")[0] for row in days if "T" in row["batch"]}
+    kept = [row for row in days if row["state"] != "missing" or row["batch"] not in hourly]
+    last = max((n for n, row in enumerate(kept) if row["state"] != "missing"), default=-1)
+    return kept[: last + 1 + MISSING_SHOWN]
 
 
 def _in_order(days: Sequence[Row]) -> Sequence[Row]:

@@ -131,7 +131,7 @@ class Copy:
         return self._rows("FROM v_conclusions ORDER BY batch")
 
     def of_whole_batches(self, labels: Sequence[str]) -> list[Row]:
-        """Scores of whole batches that no gate kept out: proposals of limits are made of them."""
+        """Scores of whole batches that no gate kept out, of which limits are proposed."""
         return self._rows(
             f"FROM v_history WHERE slice = '{WHOLE}' AND attribute IS NOT NULL "
             "AND list_contains(?, label) "

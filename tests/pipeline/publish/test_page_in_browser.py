@@ -179,6 +179,18 @@ def test_scores_by_slice_are_those_of_the_copy(
             assert {tuple(key): text for *key, text in found} == expected
 
 
+def test_on_a_phone_each_cell_names_its_slice(browser: Browser, written: Written) -> None:
+    with opened(browser, written("month"), width=390) as watched:
+        found = watched.page.locator("[data-part=heat] > table tr td.c a").evaluate_all(
+            "all => all.map(each => [each.dataset.slice.split('=')[1], "
+            "getComputedStyle(each, '::before').content])"
+        )
+    assert {(value, text.strip('"')) for value, text in found} == {
+        ("all", "All"),
+        *((each, each) for each in ("desktop", "mobile", "tablet", "de", "fr", "us")),
+    }
+
+
 def test_judged_scores_stand_in_the_order_that_is_stated(
     browser: Browser, written: Written, month: Path
 ) -> None:
@@ -248,6 +260,20 @@ def test_changes_are_those_of_the_copy_the_largest_first(
             " row.querySelector('.say small').textContent])"
         )
     moves = sorted(_moves(month), key=lambda move: -move[0])
+    # The rule is that of the view.
+    assert {move[1:] for move in moves} == {
+        (
+            row["moved_beyond"],
+            row["label"],
+            row["attribute"] or "",
+            f"{shown(row['usual'])} → {shown(row['value'])}",
+        )
+        for row in read(
+            month,
+            f"FROM v_usual WHERE batch = '{UNFAIR}' AND slice = 'all' AND moved_beyond IS NOT NULL",
+        )
+        if about(row["label"]).main
+    }
     moved = [move for move in moves if move[1]]
     assert heading == f"What changed: {len(moved)} of {len(moves)} scores moved beyond chance"
     assert [tuple(row[:3]) for row in found] == [
@@ -431,11 +457,9 @@ def test_it_says_that_a_night_is_missing(
     # The second night's day ends two days after the first began; then hours are left.
     moment = midnight + timedelta(days=2, hours=schedule.deadline_hours + hours)
     with opened(browser, written("last_night"), at=moment) as watched:
-        bar = watched.page.locator("#stale.late")
-        assert bar.is_visible() == late
-        if late:
-            assert "Overdue" in bar.inner_text()
-            assert "✓" not in watched.page.inner_text("#chip")
+        said = watched.page.inner_text("main").split("\n")[0]
+        assert ("Overdue" in said) == late
+        assert watched.page.title().startswith("○") or not late
         assert watched.barriers() == []
         assert watched.faults() == []
 

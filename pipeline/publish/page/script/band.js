@@ -71,7 +71,7 @@ function drawKey(batches, coming) {
   const looks = batches.map(standing);
   const releases = doc.releases.filter(([batch]) => batches.includes(batch)).map(([batch, text]) => `${text}, ${shortDay(doc.batches[batch])}`);
   byId("key").replaceChildren(
-    ...(doc.newest === null ? [] : [element("span", {}, element("i"), doc.conclusions.some((said) => said && said.state !== "no_limits") ? "within limits" : "scored")]),
+    ...(doc.newest === null ? [] : [element("span", {}, element("i"), [doc.counts.ok, doc.counts.breach, doc.counts.insufficient].some((counts) => counts.some(Boolean)) ? "within limits" : "scored")]),
     ...(looks.some(({ look }) => look === "bad") ? [element("span", { class: "bad" }, "✕ number of scores beyond their limit")] : []),
     ...(looks.some(({ look }) => look === "gap") ? [element("span", { class: "gap" }, element("i"), "no data")] : []),
     ...(coming ? [element("span", {}, "outlined: still to come")] : []),

@@ -11,10 +11,10 @@ function ago(milliseconds) {
 
 const clockText = (moment) => `${new Date(moment).toISOString().slice(11, 16)} UTC`;
 
-// When the newest batch with scores ended, as far as its name tells.
+// When the newest batch with scores ended, by its name; one without a date was new when it was scored.
 function newestEnd() {
   const date = doc.newest === null ? null : dateOf(doc.batches[doc.newest]);
-  return date ? date.moment.getTime() + (date.hour === null ? 24 : 1) * HOURS : null;
+  return date ? date.moment.getTime() + (date.hour === null ? 24 : 1) * HOURS : doc.finished;
 }
 
 // What is late, in a sentence and the facts behind it; null while all is in time.
@@ -31,25 +31,26 @@ function lateness() {
     const when = late.length === 1 ? ` at ${clockText(due)}, ${ago(now - due)} ago` : "";
     const known = late.length === doc.due.length && doc.due.length >= 40 ? "at least " : "";
     const many = late.length === 1 ? "" : ` (${known}${late.length})`;
-    return { late: true, sentence: age === null ? "This page is overdue." : `This page is ${ago(age)} old.`,
+    return { late: true, word: "Overdue", sentence: age === null ? "This page is overdue." : `This page is ${ago(age)} old.`,
       second: `${what} due${when} and ${late.length === 1 ? "has" : "have"} no scores here${many}.` };
   }
   if (age === null || age < OLD) return null;
-  const old = `the newest ${unitOf(doc.batches) === "hour" ? "hour" : "day"} on this page, ${newest}, is ${ago(age)} old`;
-  const ended = doc.about.schedule_end && doc.about.schedule_end <= doc.batches[doc.newest].slice(0, 10);
+  const old = `the newest ${unitOf([doc.batches[doc.newest]])} on this page, ${newest}, is ${ago(age)} old`;
+  const ended = dateOf(doc.batches[doc.newest]) && doc.about.schedule_end && doc.about.schedule_end <= doc.batches[doc.newest].slice(0, 10);
   return ended
     ? { late: false, sentence: `No day is due after this one; ${old}.`, second: "" }
-    : { late: true, sentence: `This page is ${ago(age)} old.`, second: `${capital(old)}, and no later one is expected or here.` };
+    : { late: true, word: "Old", sentence: `This page is ${ago(age)} old.`, second: `${capital(old)}, and no later one is expected or here.` };
 }
 
-function drawStale(stale) {
+// Above the verdict, unless that says it itself.
+function drawStale(stale, isVerdict) {
   const place = byId("stale");
-  place.hidden = !stale;
+  place.hidden = !stale || isVerdict;
   place.className = stale?.late ? "stale late" : "stale";
-  if (stale) place.replaceChildren(...(stale.late ? [element("b", {}, "○ Overdue: "), `${stale.sentence} ${stale.second}`] : [stale.sentence]));
+  if (stale) place.replaceChildren(...(stale.late ? [element("b", {}, `○ ${stale.word}: `), `${stale.sentence} ${stale.second}`] : [stale.sentence]));
   const when = byId("when");
   const next = doc.due.find(([, due]) => due > Date.now());
   when.textContent = `Published ${when.dataset.text} (${ago(Date.now() - Number(when.dataset.epoch))} ago).`
     + (next ? ` Next due ${shortDay(next[0])}, until ${shortDay(new Date(next[1]).toISOString().slice(0, 10))} ${clockText(next[1])}.`
-      : doc.about.schedule_end ? " No day is due after these." : "");
+      : doc.about.schedule_end && newestEnd() !== doc.finished ? " No day is due after these." : "");
 }

@@ -66,10 +66,10 @@ function heatCell(row, slice, batch) {
   const current = slice === chosen.slice && row.label === chosen.label && row.attribute === chosen.attribute;
   const words = found.status === "not_judged" ? "" : STATUS_WORDS[found.status];
   const text = `${capital(scoreName(row.label, row.attribute))}, ${sliceName(slice)}: ${digits(found.value)}${words ? `, ${words}` : ""}${found.assured ? " (assured)" : ""}${worst ? `, ${worst} worst off` : ""}`;
-  return element("td", { role: "cell", class: `c ${slice ? "" : "all"} ${STATUS_CLASS[found.status] ?? ""}`, "data-h": slice ? sliceTitle(slice) : "All" },
+  return element("td", { role: "cell", class: `c ${slice ? "" : "all"} ${STATUS_CLASS[found.status] ?? ""}` },
     element("a", { href: scoreAddress(slice, row.attribute, row.label, chosen.batch), "data-key": `cell-${row.label}-${row.attribute}-${slice}`,
       "data-label": row.about.label, "data-attribute": doc.attributes[row.attribute][0], "data-slice": doc.slices[slice].slice(0, 2).join("="),
-      "aria-current": current ? "true" : null, title: `${text}${found.lower === null ? "" : `; ${span(found.lower, found.upper)}`}${found.why ? `; ${found.why}` : ""}` },
+      "data-h": slice ? sliceTitle(slice) : "All", "aria-current": current ? "true" : null, title: `${text}${found.lower === null ? "" : `; ${span(found.lower, found.upper)}`}${found.why ? `; ${found.why}` : ""}` },
     element("span", { class: "value" }, digits(found.value)), ...(found.status === "insufficient" ? [" ", element("u", {}, "unsure")] : []),
     element("small", {}, sign ? `${sign} ` : "", worst ? name(worst) : sign ? STATUS_WORDS[found.status] : " ")));
 }

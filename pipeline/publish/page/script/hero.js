@@ -20,12 +20,12 @@ function drawTop() {
 function drawVerdict() {
   const said = conclusion();
   const stale = lateness();
-  drawStale(stale);
   const bad = STATE_CLASS[said.state] === "bad";
   // A page that is overdue looks it, unless there is something worse to say.
   const overdue = stale?.late && chosen.batch === doc.newest && ["calm", "no_limits"].includes(said.state);
+  drawStale(stale, overdue);
   const shown = overdue
-    ? { ...said, sign: "○", word: "Overdue", note: `Until then: ${said.word.toLowerCase()}`, sentence: stale.sentence, emphasis: null,
+    ? { ...said, sign: "○", word: stale.word, note: `Until then: ${said.word.toLowerCase()}`, sentence: stale.sentence, emphasis: null,
       second: `${stale.second} What follows is of ${plainDay(doc.batches[doc.newest])}: ${said.sentence}` } : said;
   document.documentElement.classList.toggle("bad-day", bad);
   byId("chip").className = `chip ${overdue ? "unsure" : STATE_CLASS[said.state] ?? ""}`;
@@ -84,7 +84,9 @@ function drawAside() {
   const place = byId("aside");
   const said = conclusion();
   const line = scoreLine();
-  place.replaceChildren(...(said.state === "no_limits" && !chosen.explicit ? [nextSteps()] : []), ...(line ? [line] : []));
+  const next = said.state === "no_limits" && !chosen.explicit;
+  place.replaceChildren(...(next ? [nextSteps()] : line ? [line] : []));
+  byId("below").replaceChildren(...(next && line ? [line] : []));
 }
 
 function nextSteps() {
@@ -98,8 +100,8 @@ function nextSteps() {
       element("pre", {}, lines), copyButton(yaml ? "Copy these lines" : "Copy the command", lines))),
     element("li", {}, element("div", {}, element("b", {}, "Say who hears of a breach"),
       small("A command or a webhook, under ", element("code", {}, "notify"), " in the same file."))),
-    element("li", {}, element("div", {}, element("b", {}, "Score the past, if you have its logs"),
-      ...(dateOf(first) ? [small(element("code", {}, `evenrank backfill --from ${dayBefore(first, 31)} --to ${dayBefore(first, 1)}`))] : [])))));
+    ...(dateOf(first) ? [element("li", {}, element("div", {}, element("b", {}, "Score the past, if you have its logs"),
+      small(element("code", {}, `evenrank backfill --from ${dayBefore(first, 31)} --to ${dayBefore(first, 1)}`))))] : [])));
 }
 
 const dayBefore = (batch, days) => new Date(dateOf(batch).moment - days * 24 * HOURS).toISOString().slice(0, 10);

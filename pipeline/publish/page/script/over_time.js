@@ -24,7 +24,7 @@ function overTime({ rows, about, attribute }, metric) {
     const strong = group === losing ? "strong loser" : n ? "" : "strong";
     const value = here >= 0 ? values[here] : null;
     put(box, { class: `end ${strong}`, "data-at": scale.y(values[last]), title: groupName(group) }, 100, scale.y(values[last]),
-      name(groupTitle(group)), value === null ? "" : ` ${digits(value)}`);
+      name(groupTitle(group)), value === null ? "" : element("b", {}, digits(value)));
     if (value !== null) put(box, { class: `dot ${group === losing ? "loser" : "soft"}` }, scale.x(here), scale.y(value));
   });
   batchLabels(box, batches, scale.x);
