@@ -400,7 +400,8 @@ VIEWS: tuple[View, ...] = (
         (*CONCLUSIONS.columns, *TIMES),
         key=CONCLUSIONS.key,
         query="FROM (FROM conclusions UNION ALL BY NAME SELECT batch, 'missing' AS state, "
-        "'○' AS sign, 'Missing' AS word, '' AS note, 'Nobody has run ' || batch || '.' AS sentence, "
+        "'○' AS sign, 'Missing' AS word, '' AS note, "
+        "'Nobody has run ' || batch || '.' AS sentence, "
         "'`evenrank run --batch ' || batch || '` audits it, once its logs are there.' AS second, "
         "'○ Nobody has run ' || batch AS title, '[]' AS facts, "
         "(SELECT max(batch) FROM batches WHERE revision > 0 AND batch < v_coverage.batch) "
