@@ -47,7 +47,7 @@ STRIP = 62
 """Batches back to which alerts that are over are shown, as long as the band of days."""
 _ALERT = (
     *("alert", "kind", "state", "opened", "last_seen", "resolved", "worst_value", "worst_batch"),
-    *("latest_value", "reading_of", "former_loser", "text", "acknowledged_by"),
+    *("latest_value", "acknowledged_by"),
 )
 
 
@@ -211,9 +211,15 @@ class _Names:
     def alert(self, row: Row) -> dict[str, Any]:
         """An alert as the script reads it."""
         said = {name: _plain(row[name]) for name in _ALERT}
+        label = row["reading_of"] or row["label"]
+        of = ", ".join(
+            filter(None, (label and about(label).plain, _attribute_label(row["attribute"])))
+        )
         return {
             **said,
-            "score": self.shown(row, row["reading_of"]),
+            "score": self.shown(row, label),
+            "of": of,
+            "whole": row["slice"] == WHOLE,
             "loser": self.group_of(row["attribute"], row["worst_loser"]),
             "latest_loser": self.group_of(row["attribute"], row["latest_loser"]),
             "slice": self.labels.slice(row["slice"], row["slice_value"]),
