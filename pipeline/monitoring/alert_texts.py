@@ -273,13 +273,8 @@ def _head(subject: Subject, series: Series, row: Row, said: Said, settings: Sett
 
 def score_texts(series: Series, row: Row, settings: Settings) -> ScoreTexts:
     """A score in words, with the limit that it is held to now."""
-    threshold = settings.thresholds.get(series.label)
     names = dict(zip(SERIES_KEY, series, strict=True))
-    limits = {
-        "threshold_min": threshold.min if threshold else None,
-        "threshold_max": threshold.max if threshold else None,
-    }
-    return ScoreTexts({**row, **names, **limits, "label": series.label}, Names.of(settings))
+    return ScoreTexts.as_limited_now({**row, **names, "label": series.label}, settings)
 
 
 def said_of(score: ScoreTexts) -> str:

@@ -54,6 +54,16 @@ class ScoreTexts:
     names: Names
     usual: float | None = None
 
+    @classmethod
+    def as_limited_now(cls, row: Row, settings: Settings) -> "ScoreTexts":
+        """A row with ``label``, and the limit that the settings hold its score to."""
+        threshold = settings.thresholds.get(row["label"])
+        limits = {
+            "threshold_min": threshold.min if threshold else None,
+            "threshold_max": threshold.max if threshold else None,
+        }
+        return cls({**row, **limits}, Names.of(settings))
+
     @cached_property
     def score(self) -> ScoreName | None:
         """The score, None where it is declared no more."""

@@ -32,6 +32,8 @@ _MOST_BYTES = 1200
 """Bytes of what is said of one batch; scores that do not fit are left out, the least bad first.
 
 Schedulers pass summaries on, and have limits of their own."""
+_SENTENCE = 120
+"""Characters of the sentence of a batch: longer ones are made of long names of groups."""
 _LONGEST = 200
 """Characters of a message, so that one long text does not take the place of the scores."""
 
@@ -142,7 +144,7 @@ def _batch(outcome: "Outcome", assessed: Mapping[str, Any]) -> dict[str, Any]:
         "result_hash": outcome.result_hash,
         "message": cut(outcome.message.split("\n")[0], _LONGEST) or None,
         "state": conclusion.get("state"),
-        "sentence": cut(conclusion["sentence"], _LONGEST) if conclusion else None,
+        "sentence": cut(conclusion["sentence"], _SENTENCE) if conclusion else None,
         "worst": list(assessed.get("worst", ())),
     }
     while summary["worst"] and len(json.dumps(summary, ensure_ascii=False).encode()) > _MOST_BYTES:
