@@ -60,6 +60,8 @@ def _row(batch: Batch, choice: Choice, known: Mapping[str, Any], names: Names) -
     sign, word = _CHIPS[choice.state]
     if choice.state == "breach" and known.get("days", 0) > 1:
         word = f"Breach, {about.noun} {known['days']}"
+    if choice.state == "reversal" and batch.counts["breach"]:
+        sign, word = _CHIPS["breach"][0], "Breach, another group loses"
     if choice.state == "no_limits" and speaking and is_beyond_chance(speaking):
         word = "Not judged, beyond chance"
     row: dict[str, Any] = dict.fromkeys(column.name for column in CONCLUSIONS.columns)

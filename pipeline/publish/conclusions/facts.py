@@ -4,6 +4,7 @@ Not here: the sentences (``sentences``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from metrics import WHOLE
@@ -60,7 +61,8 @@ def _facts(about: About, names: Names) -> Iterator[Fact]:
             yield _closest(ScoreTexts(closest, names))
     if batch.is_scored and not is_breach and (last := _last_breach(about)):
         yield last
-    if not is_breach and (words := _alert_words(batch)):
+    is_assessed = batch.is_scored and about.choice.state != "gated"
+    if is_assessed and not is_breach and (words := _alert_words(batch)):
         first, *more = words
         yield Fact("Alert", capital(first), _listed(more))
     if batch.is_scored and batch.state not in ("done", "unchanged"):
@@ -75,19 +77,18 @@ def _since(about: About) -> Fact:
     row = about.choice.score or {}
     opened, now = row.get("opened"), about.batch.name
     if opened == now:
-        fine = 0
-        for other in about.batch.before:
-            if other.is_scored and other.counts["breach"]:
-                break
-            fine += other.is_scored
+        judged = (
+            other.is_scored and other.counts["ok"] and not other.counts["breach"]
+            for other in about.batch.before
+        )
+        fine = sum(1 for _ in takewhile(bool, judged))
         noun = about.noun
         before = f"; the {counted(fine, noun)} before had none" if fine > 1 else ""
         return Fact("Since", f"This {noun}", f"It is new{before}.")
     if opened is None:
         return Fact("Since", "Not known", "No alert is about it by itself.")
-    days = counted(about.beside.get("days", 0), f"{about.noun} in breach")
-    days = days.replace(f"{about.noun} in breachs", f"{about.noun}s in breach")
-    return Fact("Since", about.day(opened), f"{days} since then.")
+    days = counted(about.beside.get("days", 0), about.noun)
+    return Fact("Since", about.day(opened), f"{days} in breach since then.")
 
 
 def _worst_slices(about: About) -> Fact | None:
@@ -173,7 +174,8 @@ def _sound(batch: Batch) -> Fact:
     closed: list[Mapping[str, Any]] = [gate for gate in batch.gates if not gate["passed"]]
     name = "Are the data sound?"
     if closed:
-        return Fact(name, f"No: {closed[0]['text']}", size)
+        count = f"{len(closed)} of {counted(len(batch.gates), 'check')}"
+        return Fact(name, f"No, {count} failed", f"{capital(closed[0]['text'])}. {size}")
     if not any(gate["baseline"] for gate in batch.gates):
         return Fact(name, "Not known yet", f"The first days have none to compare with. {size}")
     return Fact(name, f"✓ Yes, all {len(batch.gates)} checks passed", size)

@@ -111,10 +111,10 @@ def _breach(about: About) -> Said:
     said = []
     if opened and opened != about.batch.name:
         said.append(f"Since {about.day(opened)}")
-        if beside.get("worst_batch") not in (None, about.batch.name):
+        worst = score.text(beside.get("worst_value"))
+        if beside.get("worst_batch") and worst != score.texts["value"]:
             said.append(
-                f"the worst {about.noun} was {about.day(beside['worst_batch'])} with "
-                f"{score.text(beside['worst_value'])}"
+                f"the worst {about.noun} was {about.day(beside['worst_batch'])} with {worst}"
             )
     since = f"{'; '.join(said)}." if said else ""
     before = score.names.group(score.row["attribute"], beside.get("loser_before"))

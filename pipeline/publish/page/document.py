@@ -1,6 +1,7 @@
 """What the page holds: series, groups, lists and alerts, by number where names repeat.
 
-Values travel whole: the script rounds each once, as everything else does.
+Values travel whole: the script rounds each once, as everything else does.  Ends of intervals of
+groups, which are mostly drawn, are cut so that it still reads them right.
 
 Not here: queries (``reading``), and HTML (``page``).
 """
@@ -9,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC
+from decimal import ROUND_05UP, Context
 from math import isfinite
 from typing import Any
 
@@ -33,6 +35,7 @@ CODES = {
 }
 """A verdict as one letter of a series; '.' is no score."""
 NO_SCORE = "."
+_CUT = Context(prec=6, rounding=ROUND_05UP)
 _JUDGED = ("judged_value", "judged_lower", "judged_upper")
 SLICES_BACK = 31
 """Batches back in which a slice must have been, to have a column: a month of days."""
@@ -47,7 +50,7 @@ STRIP = 62
 """Batches back to which alerts that are over are shown, as long as the band of days."""
 _ALERT = (
     *("alert", "kind", "state", "opened", "last_seen", "resolved", "worst_value", "worst_batch"),
-    *("latest_value", "reading_of", "former_loser", "text", "acknowledged_by"),
+    *("latest_value", "acknowledged_by"),
 )
 
 
@@ -75,6 +78,16 @@ class Document:
 def whole(value: float | None) -> float | None:
     """A number as it travels; none for one that JSON cannot hold."""
     return value if value is not None and isfinite(value) else None
+
+
+def cut(value: float | None) -> float | None:
+    """A number in six digits, which reads in up to five like the whole one: half-ways stay apart.
+
+    >>> cut(0.123456789), cut(0.50000001), cut(0.0625), cut(None)
+    (0.123456, 0.500001, 0.0625, None)
+    """
+    known = whole(value)
+    return None if known is None else float(_CUT.create_decimal_from_float(known))
 
 
 def document(copy: Copy, settings: Settings) -> Document:
@@ -211,9 +224,15 @@ class _Names:
     def alert(self, row: Row) -> dict[str, Any]:
         """An alert as the script reads it."""
         said = {name: _plain(row[name]) for name in _ALERT}
+        label = row["reading_of"] or row["label"]
+        of = ", ".join(
+            filter(None, (label and about(label).plain, _attribute_label(row["attribute"])))
+        )
         return {
             **said,
-            "score": self.shown(row, row["reading_of"]),
+            "score": self.shown(row, label),
+            "of": of,
+            "whole": row["slice"] == WHOLE,
             "loser": self.group_of(row["attribute"], row["worst_loser"]),
             "latest_loser": self.group_of(row["attribute"], row["latest_loser"]),
             "slice": self.labels.slice(row["slice"], row["slice_value"]),
@@ -335,7 +354,9 @@ def _groups(copy: Copy, extent: Extent, batches: Sequence[str], names: _Names) -
     for key, by_batch in by_key.items():
         first = min(by_batch)
         rows = [by_batch.get(number) for number in range(first, max(by_batch) + 1)]
-        columns = {name: _column(rows, name) for name in ("value", "lower", "upper")}
+        columns = {"value": _column(rows, "value")}
+        for name in ("lower", "upper"):
+            columns[name] = [cut(row[name]) if row else None for row in rows]
         counted = [row["n"] if row else None for row in rows]
         series.append([*key, {"from": first, **columns, "n": counted}])
     return series

@@ -60,7 +60,8 @@ def test_the_verdict_comes_first(config: Path) -> None:
     assert max(map(len, shown)) <= 80
     assert " ".join(found.stdout.split()).startswith(
         "F got 36% of the exposure per item in the first place that M got; in 2026-01-05 it was "
-        "43%. EXP@1.MinMaxRatio of gender fell from 0.429 to 0.364, whether by chance is not known: "
+        "43%. EXP@1.MinMaxRatio of gender fell from 0.429 to 0.364, whether by chance is not "
+        "known: "
         "there are no intervals (evidence.resamples is 0) (change -0.0649; by device)."
     )
     assert "A 2026-01-05, 30 lists; B 2026-01-06, 30 lists" in shown

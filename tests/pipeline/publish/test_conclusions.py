@@ -9,6 +9,7 @@ from stores import Rows, audit, deliver, lists, random_lists, ranking, read
 
 from pipeline.publish.conclusions.choice import STATES, choice_of
 from pipeline.publish.conclusions.conclude import _CHIPS
+from pipeline.publish.conclusions.facts import facts_of
 from pipeline.publish.conclusions.reading import Batch
 from pipeline.publish.conclusions.sentences import _NEED_A_SCORE, _SENTENCES, About, said_of
 from pipeline.publish.copy import publish
@@ -148,7 +149,7 @@ def test_calm_and_missing_nights(nights: dict[str, dict[str, Any]]) -> None:
 def test_sentences_agree_with_scores(tmp_path: Path) -> None:
     """Of random nights, every number of a sentence is that of the history, rounded once."""
     nights: dict[str, Rows | str] = {
-        f"2026-02-{day:02}": random_lists(day, count=3) for day in range(1, 6)
+        f"2026-02-{day:02}": random_lists(day, count=3) for day in range(1, 4)
     }
     settings = audited(tmp_path, nights, thresholds={"EXP.MinMaxRatio": {"min": 0.9}})
     rows = concluded(settings)
@@ -181,6 +182,48 @@ def test_without_limits_the_worst_group_is_still_named(tmp_path: Path) -> None:
     assert row["state"] == "no_limits"
     assert row["sentence"].startswith("Women got 0% of the exposure per item in the first 3")
     assert row["note"] == "No limit is set, so nothing can be a breach."
+
+
+def test_a_new_breach_speaks_before_an_old_one(tmp_path: Path) -> None:
+    def night(genders: str, regions: str) -> Rows:
+        each = [ranking(f"q{at}", genders, region=[*regions]) for at in range(2)]
+        return lists(*each)
+
+    even = lists(ranking("q1", "FMMF", region=[*"NSSN"]), ranking("q2", "MFFM", region=[*"SNNS"]))
+    nights: dict[str, Rows | str] = {
+        "2026-01-01": even,
+        "2026-01-02": [
+            *ranking("q1", "MMFF", region=[*"NSSN"]),
+            *ranking("q2", "MMFF", region=[*"SNNS"]),
+        ],
+        "2026-01-03": night("MMFF", "NNSS"),
+    }
+    settings = audited(
+        tmp_path,
+        nights,
+        attributes=["gender", "region"],
+        thresholds={"EXP.MinMaxRatio": {"min": 0.8}},
+    )
+    found = concluded(settings)
+    assert (found["2026-01-02"]["state"], found["2026-01-02"]["loser"]) == ("new_breach", "F")
+    both = found["2026-01-03"]
+    assert (both["state"], both["attribute"], both["loser"]) == ("new_breach", "region", "S")
+    assert facts(both)["Also"].startswith("Exposure ratio, gender: 0.5")
+
+
+def test_gated_days_are_not_days_without_a_breach() -> None:
+    row = judged("breach", is_new=True, worst_group="F", best_group="M", alert="a")
+    row |= {"value": 0.7, "lower": None, "upper": None, "threshold_min": 0.8}
+    row |= {"threshold_max": None, "opened": "2026-01-05"}
+    counts = {"scores": 5, "lists": 1, "rows_accepted": 1, "breach": 0}
+    gated = Batch("2026-01-04", "done", True, "", counts | {"ok": 0})
+    fine = [Batch(f"2026-01-0{at}", "done", True, "", counts | {"ok": 3}) for at in (3, 2)]
+    names = Names(ValueLabels(LABELS), top_is_good=True)
+    for before, said in (([gated, *fine], "It is new."), (fine, "It is new; the 2 days before")):
+        batch = Batch("2026-01-05", "done", True, "", counts, scores=[row], before=before)
+        about = About(batch, choice_of(batch), ScoreTexts(row, names), {})
+        first, *_ = facts_of(about, names)
+        assert first["more"].startswith(said)
 
 
 def test_other_labels_make_other_sentences(tmp_path: Path) -> None:

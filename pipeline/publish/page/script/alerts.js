@@ -6,8 +6,8 @@ const KINDS = { gate: "data unlike other days", night: "no scores", missing: "a 
 const SPANS = 6;
 
 function alertTitle(alert) {
-  const what = alert.score ? capital(scoreName(alert.score[2], alert.score[1])) : alert.reading_of ?? "";
-  const where = alert.score && alert.score[0] ? `, ${alert.slice}` : "";
+  const what = capital(alert.of);
+  const where = alert.whole ? "" : `, ${alert.slice}`;
   const kind = KINDS[alert.kind] ?? alert.kind.replaceAll("_", " ");
   const state = alert.state === "open" ? "open" : `over on ${plainDay(alert.resolved ?? alert.last_seen)}`;
   return what ? `${what}${where}: ${kind}, ${state}` : `${capital(kind)}, ${state}`;

@@ -9,8 +9,8 @@ function groupMetric() {
   const own = doc.metric_of[chosen.label];
   const has = (metric) => doc.group_series.some(([slice, , of]) => slice === chosen.slice && of === metric);
   if (has(own)) return own;
-  const other = doc.metric_of.find(has);
-  return other ?? null;
+  const exposure = doc.metrics.indexOf("EXP");
+  return has(exposure) ? exposure : doc.metric_of.find(has) ?? null;
 }
 
 const aboutMetric = (metric) => doc.labels[doc.metric_of.indexOf(metric)];

@@ -117,9 +117,13 @@ function scoreLine() {
   const batches = period();
   const found = batches.map((batch) => at(columns, batch));
   const limits = batches.map((batch) => limitsAt(columns, batch));
+  if (found.every((each) => !each)) {
+    return small(`${capital(scoreName(chosen.label, chosen.attribute))}, ${sliceName(chosen.slice)}: of these days the page holds no values; the history may.`);
+  }
   const said = conclusion();
   // The verdict's own score has the usual value of its sentence.
-  const usual = !chosen.explicit && said.usual !== undefined ? { center: said.usual } : usualBefore(columns, chosen.batch);
+  const speaks = said.score?.every((each, n) => each === [chosen.slice, chosen.attribute, chosen.label][n]);
+  const usual = speaks && said.usual !== undefined ? { center: said.usual } : usualBefore(columns, chosen.batch);
   const all = [...found.flatMap((each) => (each ? [each.value, each.lower, each.upper] : [])), ...limits.map(limitOf), usual?.center];
   const [low, high] = rangeOf(all.filter((value) => value !== null && value !== undefined), about);
   const scale = scales(batches.length, low, high);

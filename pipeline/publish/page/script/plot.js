@@ -127,7 +127,16 @@ const overlap = (one, other) => one.left < other.right + 3 && other.left < one.r
 // Of the texts in a row, every second or seventh stays where they would touch; the chosen one always does.
 function thinOut(row) {
   const texts = [...row.querySelectorAll(".n, :scope > span:not(.slot)")];
-  for (const each of texts) each.hidden = false;
+  const { left, right } = row.getBoundingClientRect();
+  for (const each of texts) {
+    each.hidden = false;
+    if (!each.classList.contains("n")) continue;
+    // A text at an edge moves in.
+    each.style.transform = "";
+    const size = each.getBoundingClientRect();
+    const shift = Math.max(left - size.left, 0) + Math.min(right - size.right, 0);
+    if (shift) each.style.transform = `translateX(${shift.toFixed(1)}px)`;
+  }
   const sizes = texts.map((each) => each.getBoundingClientRect());
   const own = texts.findIndex((each) => each.closest("[aria-current]"));
   const kept = (step) => texts.map((_, n) => n).filter((n) => n === own || (n % step === 0 && (own < 0 || !overlap(sizes[n], sizes[own]))));

@@ -17,7 +17,9 @@ function choose(text) {
   const batch = doc.batches.indexOf(asked.get("batch"));
   chosen.batch = batch >= 0 ? batch : doc.newest ?? doc.batches.length - 1;
   const [slice, attribute, label] = scoreOfDay(chosen.batch);
-  Object.assign(chosen, { slice, attribute, label, explicit: false });
+  // Of old days the page may hold whole batches only.
+  const held = slice && at(seriesOf(slice, attribute, label), chosen.batch) ? slice : 0;
+  Object.assign(chosen, { slice: held, attribute, label, explicit: false });
   if (!asked.has("score")) return;
   const named = {
     label: doc.labels.findIndex((about) => about.label === asked.get("score")),
