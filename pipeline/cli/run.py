@@ -199,7 +199,7 @@ def _one(
     from pipeline.runs.batches import run_batch
     from pipeline.runs.outcome import as_told
     from pipeline.terminal.alerts import print_alerts
-    from pipeline.terminal.closing import beside_breaches, untold_lines
+    from pipeline.terminal.closing import NO_THRESHOLDS, beside_breaches, untold_lines
     from pipeline.terminal.printing import (
         BREACH_COLUMNS,
         batch_line,
@@ -223,6 +223,8 @@ def _one(
             out.print(line)
         for line in untold_lines(verdicts(settings, [batch], told=True)):
             out.print(f"  {line}")
+        if not settings.thresholds:
+            out.print(f"  {NO_THRESHOLDS}")
         if breached:
             out.print()
             print_scores(out, breached, "Beyond their thresholds", BREACH_COLUMNS)

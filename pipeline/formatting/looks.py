@@ -1,8 +1,8 @@
 """How verdicts and states of batches look: a word, a sign, a colour each, everywhere the same.
 
-The colours are those of Okabe and Ito (Color Universal Design, 2008), which people tell apart
-however they see colours; a sign and a word stand beside each all the same.  No sign means two
-things.
+A colour asks for attention: vermilion for what is beyond a limit and for nothing else, amber for
+what is unsure, plum for what is held back.  All else is a grey; there is no green, since fine needs
+no attention.  A sign and a word stand beside each colour, and no sign means two things.
 
 Not here: which verdict a score has (``scores.verdicts``).
 """
@@ -20,6 +20,10 @@ BLUE = "#0072B2"
 VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
 GREY = "#8C8C8C"
+
+BAD, UNSURE, HELD = VERMILLION, "#B57600", "#A8507F"
+SOFT, MARK, PALE = "#59616B", "#8B939D", "#A6AEB8"
+"""Greys, from dark to light."""
 
 CROSS = "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z"
 """The outline of ✕: Vega's own cross is upright."""
@@ -55,7 +59,7 @@ VERDICTS = (
         name="breach",
         symbol="✕",
         ascii="x",
-        colour=VERMILLION,
+        colour=BAD,
         style="bold red",
         shape=CROSS,
         text="breaches its threshold with confidence",
@@ -64,8 +68,8 @@ VERDICTS = (
         name="composition",
         symbol="≠",
         ascii="~",
-        colour=YELLOW,
-        style="cyan",
+        colour=SOFT,
+        style="",
         shape="square",
         text="beyond its threshold, as lists in random order would be: not for their order",
     ),
@@ -73,7 +77,7 @@ VERDICTS = (
         name="insufficient",
         symbol="?",
         ascii="?",
-        colour=ORANGE,
+        colour=UNSURE,
         style="yellow",
         shape="triangle-up",
         text="too little evidence for a verdict: few data, a group missing, or perhaps chance",
@@ -82,8 +86,8 @@ VERDICTS = (
         name="gated",
         symbol="⊘",
         ascii="#",
-        colour=PURPLE,
-        style="yellow",
+        colour=HELD,
+        style="magenta",
         shape="diamond",
         text="not judged: a data gate is closed",
     ),
@@ -91,8 +95,8 @@ VERDICTS = (
         name="undefined",
         symbol="∅",
         ascii="/",
-        colour=SKY,
-        style="yellow",
+        colour=SOFT,
+        style="",
         shape="triangle-down",
         text="has a threshold but no value; the reason says why",
     ),
@@ -100,16 +104,16 @@ VERDICTS = (
         name="ok",
         symbol="✓",
         ascii="+",
-        colour=GREEN,
-        style="green",
+        colour=MARK,
+        style="",
         text="within its threshold",
     ),
     Look(
         name="not_judged",
         symbol="–",
         ascii="-",
-        colour=GREY,
-        style="",
+        colour=PALE,
+        style="dim",
         text="no threshold is set",
     ),
 )
@@ -119,15 +123,15 @@ RUN = (
         name="done",
         symbol="●",
         ascii="*",
-        colour=GREEN,
-        style="green",
+        colour=MARK,
+        style="",
         text="its scores are in the history",
     ),
     Look(
         name="unchanged",
         symbol="=",
         ascii="=",
-        colour=GREY,
+        colour=PALE,
         style="dim",
         text="up to date: there was nothing to compute",
     ),
@@ -138,7 +142,7 @@ ABSENT = (
         name="missing",
         symbol="○",
         ascii=".",
-        colour=GREY,
+        colour=MARK,
         style="yellow",
         text="expected, but nothing has arrived",
     ),
@@ -146,7 +150,7 @@ ABSENT = (
         name="no_data",
         symbol="□",
         ascii="0",
-        colour=GREY,
+        colour=MARK,
         style="yellow",
         text="no files, or no rows in them",
     ),
@@ -154,15 +158,15 @@ ABSENT = (
         name="refused",
         symbol="!",
         ascii="!",
-        colour=GREY,
-        style="red",
+        colour=HELD,
+        style="magenta",
         text="the data broke its contract",
     ),
     Look(
         name="failed",
         symbol="■",
         ascii="F",
-        colour=GREY,
+        colour=MARK,
         style="red",
         text="an error stopped the run",
     ),
