@@ -28,6 +28,7 @@ from assets.score_checks import verdicts
 from assets.stored import stored
 from pipeline.errors import AuditError
 from pipeline.history.merging import merge
+from pipeline.publish.conclusions.published import published_conclusions
 from pipeline.runs.finish import finish
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
@@ -133,6 +134,10 @@ def history_assets(
             if DASHBOARD in selected:
                 size: dict[str, Any] = {"bytes": store_of(audit.settings).dashboard.stat().st_size}
                 said[DASHBOARD] = {key: dict(size) for key in keys if key not in gone}
+                for key, row in published_conclusions(audit.settings, keys).items():
+                    if key in said[DASHBOARD]:
+                        verdict = f"{row['sign']} {row['word']}: {row['sentence']} {row['second']}"
+                        said[DASHBOARD][key]["verdict"] = verdict.strip()
                 newest = max(said[DASHBOARD])
                 said[DASHBOARD][newest] |= verdict_chart(audit.settings, newest)
                 if finished.page:

@@ -311,7 +311,8 @@ class ScoreName:
         name = self.measure.metric.everyday
         if self.aggregation is not None and (way := self.aggregation.plain):
             name += f"{',' if ' ' in name + way else ''} {way}"
-        return name if self.measure.k is None else f"{name}, first {self.measure.k}"
+        k = self.measure.k
+        return name if k is None else f"{name}, first {k if k > 1 else 'place'}"
 
     @property
     def unit(self) -> Unit:
@@ -322,7 +323,8 @@ class ScoreName:
     def said(self) -> str:
         """A sentence about a {value}, without its full stop; of groups {low} and {high}."""
         metric = self.measure.metric
-        depth = f" in the first {self.measure.k}" if self.measure.k else ""
+        k = self.measure.k
+        depth = "" if k is None else f" in the first {k if k > 1 else 'place'}"
         if isinstance(metric, GroupMetric) and isinstance(self.aggregation, Aggregation):
             said = self.aggregation.said.replace("{verb}", metric.verb)
             return said.replace("{thing}", (metric.thing or metric.everyday) + depth)

@@ -7,6 +7,7 @@ Not here: other views (``views``).
 """
 
 from schemas.columns import Column
+from schemas.copy import TIMES
 from schemas.monitoring import SERIES_KEY
 from schemas.scores import LABEL
 from schemas.view import JUDGED_SQL, SCORE_KEY, View
@@ -84,12 +85,14 @@ USUAL = View(
             "whether the value lies outside; null where nobody knows",
             nullable=True,
         ),
+        *TIMES,
     ),
     key=("batch", *SERIES_KEY),
     # greatest() and least() pass nulls over, which is right for a range without an end only.
-    query="SELECT read.*, "
-    "if(usual IS NULL, NULL, greatest(usual - reach, range_low)) AS usual_low, "
-    "if(usual IS NULL, NULL, least(usual + reach, range_high)) AS usual_high, "
+    query="SELECT read.*, batch_start, batch_end, day, "
+    "CASE WHEN usual IS NOT NULL THEN greatest(usual - reach, range_low) END AS usual_low, "
+    "CASE WHEN usual IS NOT NULL THEN least(usual + reach, range_high) END AS usual_high, "
     f"abs(value - usual) > reach + {_ROUNDING!r} * abs(usual) AS moved_beyond "
-    f"FROM ({_BANDED}) AS read LEFT JOIN score_catalogue USING (label)",
+    f"FROM ({_BANDED}) AS read LEFT JOIN score_catalogue USING (label) "
+    "LEFT JOIN batch_times USING (batch)",
 )

@@ -403,7 +403,8 @@ VIEWS: tuple[View, ...] = (
         "'Missing' AS word, '' AS note, 'Nobody has run ' || batch || '.' AS sentence, "
         "'`evenrank run --batch ' || batch || '` audits it, once its logs are there.' AS second, "
         "'○ Nobody has run ' || batch AS title, '[]' AS facts, "
-        "(SELECT max(batch) FROM fairness_history WHERE batch < v_coverage.batch) AS shown_batch "
+        "(SELECT max(batch) FROM batches WHERE revision > 0 AND batch < v_coverage.batch) "
+        "AS shown_batch "
         "FROM v_coverage WHERE state = 'missing'",
         order="batch DESC",
     ),

@@ -22,16 +22,17 @@ import streamlit as st
 COPY = Path([*sys.argv[1:], os.environ.get("EVENRANK_DASHBOARD", "store/dashboard.duckdb")][0])
 LOOKS = {  # verdicts; what asks for attention has a colour, all else is grey, with symbol and word
     "breach": ("✕", "#D55E00"),
-    "composition": ("≠", "#59616B"),
+    "composition": ("≠", "#B57600"),
     "insufficient": ("?", "#B57600"),
     "gated": ("⊘", "#A8507F"),
-    "undefined": ("∅", "#59616B"),
+    "undefined": ("∅", "#8B939D"),
     "ok": ("✓", "#8B939D"),
-    "not judged": ("–", "#A6AEB8"),
+    "not judged": ("–", "#8B939D"),
 }
 STATES = {"missing": "○", "no data": "□", "refused": "!", "failed": "■"}  # batches without scores
 TONES = {"new_breach": "red", "breach": "red", "gated": "violet", "refused": "violet",
-         "insufficient": "orange", "reversal": "orange"}  # fmt: skip
+         "insufficient": "orange", "composition": "orange", "no_data": "orange",
+         "missing": "orange", "failed": "orange"}  # fmt: skip
 LINE, LOSER, OTHER, LIMIT = "#3D444C", "#0072B2", "#D3D8DD", "#D55E00"
 RECENT = 60  # batches of a trend that are drawn at first
 NAMES = (

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pipeline.compare.batches.answers import Answer
     from pipeline.compare.batches.contributions import Split
+    from pipeline.compare.batches.report import Explanation
+    from pipeline.settings.audit import Settings
 
 _SHOWN = 8
 """Cells that are shown one by one: they come largest first, and --json has all of them."""
@@ -60,6 +62,8 @@ def explain(
         click.echo(json.dumps(explanation.document()))
         return
     out = console(quiet=quiet)
+    if sentence := _sentence(settings, explanation):
+        out.print(printable(sentence), style="bold")
     out.print(printable(explanation.sentence))
     _print_answer(out, explanation.answer)
     for line in explanation.remarks():
@@ -71,6 +75,25 @@ def explain(
     for way, split in explanation.splits.items():
         _print_parts(out, way, split)
         _print_groups(out, split)
+
+
+def _sentence(settings: "Settings", explanation: "Explanation") -> str:
+    """What the score says of groups in the later batch, and what it was; nothing without them."""
+    from metrics import WHOLE
+    from pipeline.history.queries import labelled
+    from pipeline.scores.score_texts import ScoreTexts
+
+    rows = labelled(
+        settings,
+        "batch = ? AND slice = ? AND label = ? AND attribute IS NOT DISTINCT FROM ?",
+        [explanation.after.batch, WHOLE, explanation.score, explanation.attribute],
+    )
+    if not rows or rows[0]["value"] != explanation.after.value:
+        # The store has another score by now, or files of batches tell of other groups.
+        return ""
+    score = ScoreTexts.as_limited_now(rows[0], settings)
+    before = score.text(explanation.before.value)
+    return f"{score.sentence()}; in {explanation.before.batch} it was {before}."
 
 
 def _print_answer(out: "Console", answer: "Answer") -> None:

@@ -1,8 +1,8 @@
 """How verdicts and states of batches look: a word, a sign, a colour each, everywhere the same.
 
 A colour asks for attention: vermilion for what is beyond a limit and for nothing else, amber for
-what is unsure, plum for what is held back.  All else is a grey; there is no green, since fine needs
-no attention.  A sign and a word stand beside each colour, and no sign means two things.
+what nobody knows for sure, plum for what is held back.  All else is grey; there is no green, since
+fine needs no attention.  A sign and a word stand beside each colour, and no sign means two things.
 
 Not here: which verdict a score has (``scores.verdicts``).
 """
@@ -12,32 +12,15 @@ from dataclasses import dataclass
 
 from pipeline.formatting.encodings import can_print
 
-ORANGE = "#E69F00"
-SKY = "#56B4E9"
-GREEN = "#009E73"
-YELLOW = "#F0E442"
-BLUE = "#0072B2"
-VERMILLION = "#D55E00"
-PURPLE = "#CC79A7"
-GREY = "#8C8C8C"
-
-BAD, UNSURE, HELD = VERMILLION, "#B57600", "#A8507F"
-SOFT, MARK, PALE = "#59616B", "#8B939D", "#A6AEB8"
-"""Greys, from dark to light."""
-
-CROSS = "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z"
-"""The outline of ✕: Vega's own cross is upright."""
-
-GROUPS = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW, VERMILLION)
-"""Colours of groups, in the order of their names; a letter stands on each."""
+BAD, UNSURE, HELD, GREY = "#D55E00", "#B57600", "#A8507F", "#8B939D"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
     """How one verdict or one state of a batch looks.
 
-    ``ascii`` stands where ``symbol`` cannot be printed, ``style`` is rich's for a terminal,
-    ``shape`` a mark of Vega, and ``text`` explains what the name means.
+    ``ascii`` stands where ``symbol`` cannot be printed, ``style`` is rich's for a terminal, and
+    ``text`` explains what the name means.
     """
 
     name: str
@@ -45,7 +28,6 @@ class Look:
     ascii: str
     colour: str
     style: str
-    shape: str = "circle"
     text: str
 
     @property
@@ -61,16 +43,14 @@ VERDICTS = (
         ascii="x",
         colour=BAD,
         style="bold red",
-        shape=CROSS,
         text="breaches its threshold with confidence",
     ),
     Look(
         name="composition",
         symbol="≠",
         ascii="~",
-        colour=SOFT,
-        style="",
-        shape="square",
+        colour=UNSURE,
+        style="yellow",
         text="beyond its threshold, as lists in random order would be: not for their order",
     ),
     Look(
@@ -79,7 +59,6 @@ VERDICTS = (
         ascii="?",
         colour=UNSURE,
         style="yellow",
-        shape="triangle-up",
         text="too little evidence for a verdict: few data, a group missing, or perhaps chance",
     ),
     Look(
@@ -88,23 +67,21 @@ VERDICTS = (
         ascii="#",
         colour=HELD,
         style="magenta",
-        shape="diamond",
         text="not judged: a data gate is closed",
     ),
     Look(
         name="undefined",
         symbol="∅",
         ascii="/",
-        colour=SOFT,
+        colour=GREY,
         style="",
-        shape="triangle-down",
         text="has a threshold but no value; the reason says why",
     ),
     Look(
         name="ok",
         symbol="✓",
         ascii="+",
-        colour=MARK,
+        colour=GREY,
         style="",
         text="within its threshold",
     ),
@@ -112,7 +89,7 @@ VERDICTS = (
         name="not_judged",
         symbol="–",
         ascii="-",
-        colour=PALE,
+        colour=GREY,
         style="dim",
         text="no threshold is set",
     ),
@@ -123,7 +100,7 @@ RUN = (
         name="done",
         symbol="●",
         ascii="*",
-        colour=MARK,
+        colour=GREY,
         style="",
         text="its scores are in the history",
     ),
@@ -131,7 +108,7 @@ RUN = (
         name="unchanged",
         symbol="=",
         ascii="=",
-        colour=PALE,
+        colour=GREY,
         style="dim",
         text="up to date: there was nothing to compute",
     ),
@@ -142,7 +119,7 @@ ABSENT = (
         name="missing",
         symbol="○",
         ascii=".",
-        colour=MARK,
+        colour=UNSURE,
         style="yellow",
         text="expected, but nothing has arrived",
     ),
@@ -150,7 +127,7 @@ ABSENT = (
         name="no_data",
         symbol="□",
         ascii="0",
-        colour=MARK,
+        colour=UNSURE,
         style="yellow",
         text="no files, or no rows in them",
     ),
@@ -166,7 +143,7 @@ ABSENT = (
         name="failed",
         symbol="■",
         ascii="F",
-        colour=MARK,
+        colour=UNSURE,
         style="red",
         text="an error stopped the run",
     ),

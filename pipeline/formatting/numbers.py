@@ -1,7 +1,7 @@
 """Numbers, moments and names as people read them.
 
 Here: one value, one text.  Not here: whole lines or tables (``pipeline.terminal``), the page's
-words (``pipeline.publish.page.words``).
+script (``pipeline.publish.page``).
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ SIGNIFICANT = 3
 def number(value: float | None, digits: int = SIGNIFICANT) -> str:
     """Three significant digits, of one that lies half-way the larger; none for no value.
 
-    The page's script writes the same texts (``words.js``).
+    The page's script writes the same texts (``numbers.js``).
 
     >>> number(0.71996), number(1234.5), number(0.0), number(None), number(2.5e-7)
     ('0.720', '1,235', '0', 'none', '2.50e-7')

@@ -15,17 +15,19 @@ from pipeline.formatting.evidence import (
     slice_counts_text,
     thin_text,
 )
+from pipeline.formatting.numbers import number
+from pipeline.formatting.sentences import capital
 from pipeline.monitoring.episodes import Episode
 from pipeline.monitoring.findings import Findings
 from pipeline.monitoring.missing_groups import FEWEST_QUERIES
 from pipeline.monitoring.readings import Reading, unfair_side, worst_of
 from pipeline.monitoring.release_changes import changed_of
-from pipeline.monitoring.shift_texts import number, shift_lines
+from pipeline.monitoring.shift_texts import shift_lines
 from pipeline.monitoring.subjects import Part, Series, Subject, is_piece
 from pipeline.privacy.suppression import SLICES
-from pipeline.scores.verdicts import Basis, beyond, too_little
+from pipeline.scores.score_texts import Names, ScoreTexts
+from pipeline.scores.verdicts import Basis, too_little
 from pipeline.settings.audit import Settings
-from pipeline.settings.sections import Threshold
 from pipeline.trends import ABSOLUTE, Gated
 from schemas.columns import Row, literal
 from schemas.judged import as_judged, group_names
@@ -85,15 +87,19 @@ def text_of(episode: Episode, said: Said, settings: Settings) -> str:
     row, trend = said.scores[series], said.trends.get(series)
     if subject.kind == "breach":
         row = as_judged(row)
-    lines = [_head(subject, series, row, said, settings), *_size(row)]
+    lines = [*_head(subject, series, row, said, settings), *_size(row)]
     if subject.kind == "breach":
         lines += _rests_on(series, row, said, settings)
         lines += _moved_along(subject.part, said)
         lines += _release_lines(subject.part, said)
     else:
-        lines += _others(subject, said)
+        lines += _others(subject, said, settings)
     lines += shift_lines(trend) if subject.kind in ("shift", "improvement") and trend else []
-    lines += [*course(episode, said.findings.batch, settings), since, *_losers(series, row, said)]
+    lines += [
+        *course(episode, said.findings.batch, settings),
+        since,
+        *_losers(series, row, said, settings),
+    ]
     if _is_whole(series) and subject.kind != "improvement":
         lines += _most_lines(subject.kind, series, row, said, settings)
     return "\n".join([*lines, *sharing(subject, said.findings)])
@@ -117,14 +123,16 @@ def course(episode: Episode, batch: str, settings: Settings) -> list[str]:
     """What an incident was before it became this one, and when it was at its worst."""
     lines = []
     if episode.supersedes is not None:
-        turn = f"until then, {episode.former_loser} was worst off"
+        former = _name(episode.subject.part.attribute, episode.former_loser, settings)
+        turn = f"until then, it was {former} who got least"
         lines.append(
             f"In place of alert {episode.supersedes}: "
             f"{turn if episode.former_loser else 'it got clearly worse'}."
         )
     worst, now = worst_reading(episode, settings, batch), episode.readings.get(batch)
     if worst is not None and (now is None or worst[1].value != now.value):
-        loser = f", {worst[1].loser} worst off" if worst[1].loser else ""
+        name = _name(episode.subject.part.attribute, worst[1].loser, settings)
+        loser = f", {name} worst off" if worst[1].loser else ""
         lines.append(f"Worst so far in {worst[0]}: {measured(worst[1])}{loser}.")
     return lines
 
@@ -252,29 +260,50 @@ def _is_whole(series: Series) -> bool:
     return series.part.is_whole
 
 
-def _head(subject: Subject, series: Series, row: Row, said: Said, settings: Settings) -> str:
-    now = f"{series.label}{about(subject)}: {valued(row)}"
+def _head(subject: Subject, series: Series, row: Row, said: Said, settings: Settings) -> list[str]:
+    """What the score says, and below it the same as small print."""
+    score = score_texts(series, row, settings)
+    small = f"{score.small} ({series.label})."
     if subject.kind == "breach":
-        loser = f"; {row['worst_group']} is worst off" if row["worst_group"] else ""
-        return f"{now}, {wanted(settings.thresholds.get(series.label), row)}{loser}."
+        return [f"{capital(said_of(score))}; {limit_text(score)}.", small]
     more = len(said.findings.scores[subject]) - 1
-    return f"{now}{_usual(subject.kind, series, row, said)}{f'; {more} more' if more else ''}."
+    now = f"{said_of(score)}{_usual(subject.kind, series, row, said, settings)}"
+    return [f"{now}{f'; {more} more' if more else ''}.", small]
 
 
-def _usual(kind: str, series: Series, row: Row, said: Said) -> str:
+def score_texts(series: Series, row: Row, settings: Settings) -> ScoreTexts:
+    """A score in words, with the limit that it is held to now."""
+    names = dict(zip(SERIES_KEY, series, strict=True))
+    return ScoreTexts.as_limited_now({**row, **names, "label": series.label}, settings)
+
+
+def said_of(score: ScoreTexts) -> str:
+    """The sentence of a score, or why it has no value; without a full stop."""
+    if score.row["value"] is None:
+        return f"{score.title} has no value ({score.row['reason']})"
+    return score.sentence()
+
+
+def limit_text(score: ScoreTexts) -> str:
+    """The limit; where settings have changed since, and ask for less, only that it was beyond."""
+    threshold, value = score.limit, score.row["value"]
+    if threshold is None:
+        return "that was beyond its limit"
+    least = score.row["threshold_min"] is not None
+    within = value is not None and (value >= threshold if least else value <= threshold)
+    return "that was beyond its limit" if within else f"the limit is {score.texts['limit']}"
+
+
+def _usual(kind: str, series: Series, row: Row, said: Said, settings: Settings) -> str:
     if kind in ("shift", "improvement"):
-        return f", usually {number(said.trends[series]['center'])}"
-    return f": {row['worst_group']} loses, usually {said.findings.usual[series]}"
+        score = score_texts(series, row, settings)
+        return f", usually {score.text(said.trends[series]['center'])}"
+    return f"; usually {_name(series.attribute, said.findings.usual[series], settings)} got least"
 
 
-def wanted(threshold: Threshold | None, row: Row) -> str:
-    """What is wanted; where settings have changed since, and want it no more, only that it was."""
-    value = row["value"]
-    if threshold is None or not (value is None or beyond(threshold, value)):
-        return "beyond its threshold"
-    if threshold.min is not None:
-        return f"at least {threshold.min:g} is wanted"
-    return f"at most {threshold.max:g} is wanted"
+def _name(attribute: str | None, group: str | None, settings: Settings) -> str:
+    named = Names.of(settings).group(attribute, group)
+    return named.name if named else "nobody"
 
 
 def _size(row: Row) -> list[str]:
@@ -282,12 +311,12 @@ def _size(row: Row) -> list[str]:
     return [f"From {queries}{row['lists']:,} lists, {row['rows']:,} rows."]
 
 
-def _others(subject: Subject, said: Said) -> list[str]:
+def _others(subject: Subject, said: Said, settings: Settings) -> list[str]:
     """The other scores that shifted or flipped, most significant first."""
     scores = said.findings.scores[subject]
     lines = [
         f"Also {each.label}: {valued(said.scores[each])}"
-        f"{_usual(subject.kind, each, said.scores[each], said)}."
+        f"{_usual(subject.kind, each, said.scores[each], said, settings)}."
         for each in scores[1:_SCORES_NAMED]
     ]
     if len(scores) > _SCORES_NAMED:
@@ -316,14 +345,15 @@ def _of_followed(subject: Subject, said: Said) -> str:
     return f"{shown} of {told} followed scores{about}"
 
 
-def _losers(series: Series, row: Row, said: Said) -> list[str]:
+def _losers(series: Series, row: Row, said: Said, settings: Settings) -> list[str]:
     parts = []
     for word, group in (("Worst off", row["worst_group"]), ("best off", row["best_group"])):
         found = said.groups.get((series.values, group)) if group else None
         if found is None:
             continue
         value = "" if found["value"] is None else f" {valued(found)}"
-        parts.append(f"{word}: {group}{value} ({found['n']:,} rows)")
+        name = _name(series.attribute, group, settings)
+        parts.append(f"{word}: {name}{value} ({found['n']:,} rows)")
     return [f"{'; '.join(parts)}."] if parts else []
 
 

@@ -6,8 +6,11 @@ Not here: what alerts say while they are open (``alert_texts``).
 from pipeline.monitoring.alert_texts import about, measured, worst_reading
 from pipeline.monitoring.episodes import Episode
 from pipeline.monitoring.readings import Reading
+from pipeline.monitoring.subjects import Part
+from pipeline.scores.score_texts import Names, ScoreTexts
 from pipeline.scores.verdicts import beyond
 from pipeline.settings.audit import Settings
+from schemas.columns import Row
 
 
 def past_text(episode: Episode, heir: Episode | None, settings: Settings) -> str:
@@ -46,15 +49,24 @@ def _what_was(episode: Episode, settings: Settings) -> list[str]:
     batch, reading = worst
     told_once = kind in ("flip", "improvement")
     most = " at its worst" if len(episode.seen) > 1 and not told_once else ""
-    loser = f", with {reading.loser} worst off" if reading.loser else ""
+    loser = f", with {_name(part, reading.loser, settings)} worst off" if reading.loser else ""
     when = f"the days up to {batch}" if kind == "window" else batch
-    said = f"{reading.label}{about(episode.subject)}, was {measured(reading)}{most} ({when}){loser}"
-    lines = [f"{said}{_wanted(episode, reading, settings)}."]
+    score = ScoreTexts({**_nothing(part), "label": reading.label}, Names.of(settings))
+    said = f"{score.title}, was {measured(reading)}{most} ({when}){loser}"
+    lines = [f"{said}{_wanted(episode, reading, settings)} ({reading.label})."]
     latest = episode.readings.get(episode.last_seen)
     if latest is not None and episode.last_seen != batch:
-        loser = f", with {latest.loser} worst off" if latest.loser else ""
+        loser = f", with {_name(part, latest.loser, settings)} worst off" if latest.loser else ""
         lines.append(f"When last seen ({episode.last_seen}), it was {measured(latest)}{loser}.")
     return lines
+
+
+def _nothing(part: Part) -> Row:
+    return {**dict.fromkeys(("value", "lower", "upper")), **part._asdict()}
+
+
+def _name(part: Part, group: str, settings: Settings) -> str:
+    return Names.of(settings).labels.group(part.attribute or "", group)
 
 
 def _wanted(episode: Episode, reading: Reading, settings: Settings) -> str:
@@ -67,6 +79,6 @@ def _wanted(episode: Episode, reading: Reading, settings: Settings) -> str:
         return "; it had become fairer than usual"
     if threshold is None or not (value is None or beyond(threshold, value)):
         # Settings have changed since, and want it no more.
-        return "; that was beyond its threshold"
-    least, limit = ("least", threshold.min) if threshold.max is None else ("most", threshold.max)
-    return f"; at {least} {limit:g} was wanted"
+        return "; that was beyond its limit"
+    limit = threshold.min if threshold.max is None else threshold.max
+    return f"; the limit was {limit:g}"

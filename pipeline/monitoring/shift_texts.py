@@ -3,12 +3,8 @@
 Not here: the rest of an alert (``alert_texts``).
 """
 
+from pipeline.formatting.numbers import number
 from schemas.columns import Row
-
-
-def number(value: float) -> str:
-    """A value in four significant digits."""
-    return f"{value:.4g}"
 
 
 def shift_lines(trend: Row) -> list[str]:

@@ -4,7 +4,7 @@ Not here: what other alerts say (``alert_texts``).
 """
 
 from pipeline.formatting.numbers import counted
-from pipeline.monitoring.alert_texts import about, course, sharing, valued, wanted
+from pipeline.monitoring.alert_texts import course, limit_text, said_of, score_texts, sharing
 from pipeline.monitoring.episodes import Episode
 from pipeline.monitoring.findings import Findings
 from pipeline.settings.audit import Settings
@@ -20,15 +20,15 @@ def window_text(episode: Episode, findings: Findings, settings: Settings) -> str
         raise ValueError(subject)
     row = as_judged(findings.windows[subject])
     days = f"the {row['days']} days up to {batch}"
-    loser = f"; {row['worst_group']} is worst off" if row["worst_group"] else ""
-    limit = wanted(settings.thresholds.get(series.label), row)
+    score = score_texts(series, row, settings)
     since = (
         "No batch of these days is a breach by itself."
         if episode.opened == batch
         else f"Seen since {episode.opened}."
     )
     lines = [
-        f"{series.label}{about(subject)}, {days}: {valued(row)}, {limit}{loser}.",
+        f"Over {days}: {said_of(score)}; {limit_text(score)}.",
+        f"{score.small} ({series.label}).",
         f"From {row['lists']:,} lists, {row['rows']:,} rows.",
         *_lacking(row),
         *_releases(row),

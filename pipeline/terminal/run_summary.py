@@ -13,6 +13,7 @@ from metrics import WHOLE
 from pipeline.errors import AuditError, SettingsError
 from pipeline.history.manifest import manifest
 from pipeline.history.queries import breaches, counted_and_shifts
+from pipeline.publish.conclusions.published import published_conclusions
 from pipeline.settings.audit import Settings
 from pipeline.settings.text import cut
 from pipeline.store.files import replace_file
@@ -31,6 +32,8 @@ _MOST_BYTES = 1200
 """Bytes of what is said of one batch; scores that do not fit are left out, the least bad first.
 
 Schedulers pass summaries on, and have limits of their own."""
+_SENTENCE = 120
+"""Characters of the sentence of a batch: longer ones are made of long names of groups."""
 _LONGEST = 200
 """Characters of a message, so that one long text does not take the place of the scores."""
 
@@ -91,7 +94,10 @@ def summary_of(
     assessed: dict[str, dict[str, Any]] = {}
     if settings and outcomes:
         try:
-            assessed = _seen(settings, [outcome.batch for outcome in outcomes])
+            keys = [outcome.batch for outcome in outcomes]
+            assessed = _seen(settings, keys)
+            for batch, row in published_conclusions(settings, keys).items():
+                assessed.setdefault(batch, {})["conclusion"] = row
         except AuditError as fault:
             error = error or str(fault)
     return {
@@ -122,6 +128,7 @@ def _paths(store: Store | None) -> dict[str, str | None]:
 
 
 def _batch(outcome: "Outcome", assessed: Mapping[str, Any]) -> dict[str, Any]:
+    conclusion = assessed.get("conclusion", {})
     summary = {
         "batch": outcome.batch,
         "status": outcome.status,
@@ -136,6 +143,8 @@ def _batch(outcome: "Outcome", assessed: Mapping[str, Any]) -> dict[str, Any]:
         "gated": assessed.get("gated", outcome.gated),
         "result_hash": outcome.result_hash,
         "message": cut(outcome.message.split("\n")[0], _LONGEST) or None,
+        "state": conclusion.get("state"),
+        "sentence": cut(conclusion["sentence"], _SENTENCE) if conclusion else None,
         "worst": list(assessed.get("worst", ())),
     }
     while summary["worst"] and len(json.dumps(summary, ensure_ascii=False).encode()) > _MOST_BYTES:

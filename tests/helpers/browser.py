@@ -27,14 +27,23 @@ _QUIET = (
 _LISTEN = """window.violations = [];
 document.addEventListener('securitypolicyviolation', event => window.violations.push(
     `${event.violatedDirective}: ${event.blockedURI || event.sample || 'inline'}`));"""
-_DRAWN = """() => [...document.querySelectorAll('[data-chart]')].map(part => {
-    const box = part.querySelector('canvas, svg'), size = box && box.getBoundingClientRect();
-    const marks = box && (box.matches('svg') ? box.querySelectorAll('path, rect, text').length
-        : new Set(box.getContext('2d').getImageData(0, 0, box.width, box.height).data).size);
-    return {name: part.dataset.chart, empty: 'empty' in part.dataset || !part.checkVisibility(),
-        cells: part.querySelectorAll('table td').length,
-        drawn: !!box && size.width > 0 && size.height > 0 && marks > 1};
-})"""
+_NOT_DRAWN = """() => [...document.querySelectorAll('[data-part]')].filter(part =>
+    part.checkVisibility() && (!part.textContent.trim() || [...part.querySelectorAll('.plot')].some(
+        plot => plot.checkVisibility() && !plot.querySelector('svg path, svg line'))
+    )).map(part => part.dataset.part)"""
+_TOUCHING = """() => {
+    const found = [];
+    for (const row of document.querySelectorAll('.plot, .scale, .band')) {
+        const texts = [...row.querySelectorAll('span')].filter(each => each.checkVisibility()
+            && each.textContent.trim() && !each.querySelector('span'))
+            .map(each => [each.textContent, each.getBoundingClientRect()]);
+        texts.forEach(([text, box], n) => texts.slice(n + 1).forEach(([other, its]) => {
+            if (box.left < its.right - 1 && its.left < box.right - 1 && box.top < its.bottom - 2
+                && its.top < box.bottom - 2) found.push(`${text} | ${other}`);
+        }));
+    }
+    return found;
+}"""
 _FOCUSED = """() => { const at = document.activeElement; return at === document.body ? null : {
     tag: at.tagName.toLowerCase(), id: at.id, text: at.textContent.trim().slice(0, 60),
     href: at.getAttribute('href'), label: at.dataset.label ?? null,
@@ -88,17 +97,13 @@ class Watched:
         return [*self.said, *pwned, *self.page.evaluate("() => window.violations ?? []")]
 
     def not_drawn(self) -> list[str]:
-        """Charts that are neither drawn nor marked as empty; a heat map is a table."""
-        return [
-            part["name"]
-            for part in self.charts()
-            if not part["empty"]
-            and not (part["cells"] if part["name"] == "heat" else part["drawn"])
-        ]
+        """Sections that are shown and hold nothing, or a chart without a line."""
+        found: list[str] = self.page.evaluate(_NOT_DRAWN)
+        return found
 
-    def charts(self) -> list[dict[str, Any]]:
-        """Charts of the page: name, whether it is drawn, empty or hidden, cells of its tables."""
-        found: list[dict[str, Any]] = self.page.evaluate(_DRAWN)
+    def touching(self) -> list[str]:
+        """Texts of charts that lie on each other."""
+        found: list[str] = self.page.evaluate(_TOUCHING)
         return found
 
     def overflow(self, width: int) -> int:

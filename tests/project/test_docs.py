@@ -4,6 +4,7 @@ somewhere.
 Pages run in a copy of a small store, with the days of the demo that they speak of.
 """
 
+import json
 import re
 import shlex
 import shutil
@@ -403,6 +404,47 @@ def _worst_lists(rows: Rows) -> None:
     assert all(row["losing_group"] in row["groups"].split() for row in rows)
 
 
+def _lists_of_a_day(rows: Rows) -> None:
+    assert [row["place"] for row in rows] == list(range(1, 11))
+    assert all(row["list_id"].startswith(UNFAIR) for row in rows)
+    assert {row["losing_group"] for row in rows} <= {"F", "M"}
+    assert all(json.loads(row["slices"]).keys() == {"device", "market"} for row in rows)
+
+
+def _freshness(rows: Rows) -> None:
+    (row,) = rows
+    assert (row["state"], row["newest_batch"]) == ("overdue", DONE[-1])
+    assert row["late"] == len([day for day in _without_scores() if day > DONE[-1]])
+
+
+def _by_margin(rows: Rows) -> None:
+    margins = [row["margin"] for row in rows]
+    assert margins == sorted(margins)
+    assert {row["plain"] for row in rows} == {"exposure ratio", "pairs won, ratio"}
+    assert {row["status"] for row in rows} == {"ok"}
+
+
+def _usual(rows: Rows) -> None:
+    assert [row["batch"] for row in rows] == DONE
+    # Six days: too few to say.
+    assert {row["usual"] for row in rows} == {None}
+
+
+def _alerts_at_worst(rows: Rows) -> None:
+    about = {row["about"] for row in rows if row["kind"] == "breach"}
+    assert about == {"exposure ratio", "pairs won, ratio"}
+    for row in rows:
+        if row["kind"] == "breach":
+            assert (row["worst_batch"], row["worst_loser"]) == (UNFAIR, "F")
+            assert row["worst_value"] < row["threshold_min"]
+
+
+def _releases(rows: Rows) -> None:
+    (row,) = rows
+    assert (row["release"], row["first_batch"], row["last_batch"]) == (None, DONE[0], DONE[-1])
+    assert (row["worst_batch"], row["breaches"], row["previous_value"]) == (UNFAIR, 1, None)
+
+
 def _about(rows: Rows) -> None:
     (row,) = rows
     assert (row["newest_batch"], row["next_due_at"]) == (DONE[-1], None)
@@ -547,6 +589,12 @@ ANSWERS: dict[str, Callable[[Rows], None]] = {
     "how often each group is worst off, per slice": _worst_counts,
     "days that are missing, or have no scores": _missing,
     "the worst lists of the newest batch, from the top": _worst_lists,
+    "the worst lists of a day, by the request they answered": _lists_of_a_day,
+    "whether scores are as new as they should be": _freshness,
+    "judged scores of the newest batch in plain words, the nearest to its limit first": _by_margin,
+    "a score beside what is usual of it": _usual,
+    "alerts at their worst, and in the last batch they were seen in": _alerts_at_worst,
+    "releases beside each other": _releases,
     "how old the copy is": _about,
     "whether last night is there": _last_night,
     "verdicts of the newest batch": _newest_verdicts,

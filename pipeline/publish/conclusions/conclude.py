@@ -16,8 +16,8 @@ from pipeline.formatting.numbers import counted
 from pipeline.publish.conclusions.choice import Choice, choice_of
 from pipeline.publish.conclusions.facts import facts_of
 from pipeline.publish.conclusions.reading import Batch, beside, read_batches
-from pipeline.publish.conclusions.score_texts import Names, ScoreTexts
 from pipeline.publish.conclusions.sentences import About, is_beyond_chance, said_of
+from pipeline.scores.score_texts import Names, ScoreTexts
 from pipeline.settings.audit import Settings
 from schemas.columns import Row
 from schemas.copy import CONCLUSIONS

@@ -3,15 +3,16 @@
 Not here: the sentences (``sentences``).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from metrics import WHOLE
 from pipeline.formatting.looks import LOOKS
 from pipeline.formatting.numbers import counted, number
+from pipeline.formatting.sentences import capital
 from pipeline.publish.conclusions.reading import Batch
-from pipeline.publish.conclusions.score_texts import Names, ScoreTexts
 from pipeline.publish.conclusions.sentences import About
+from pipeline.scores.score_texts import Names, ScoreTexts
 from schemas.columns import Row
 
 _NAMED = 2
@@ -59,8 +60,9 @@ def _facts(about: About, names: Names) -> Iterator[Fact]:
             yield _closest(ScoreTexts(closest, names))
     if batch.is_scored and not is_breach and (last := _last_breach(about)):
         yield last
-    if other := _alerts(batch):
-        yield other
+    if not is_breach and (words := _alert_words(batch)):
+        first, *more = words
+        yield Fact("Alert", capital(first), _listed(more))
     if batch.is_scored and batch.state not in ("done", "unchanged"):
         yield Fact("Last attempt", LOOKS[batch.state].word, "These scores are of the one before.")
     if missing := _missing(about):
@@ -118,12 +120,18 @@ def _also_breaching(about: About, names: Names) -> Fact | None:
         and other["slice"] == WHOLE
         and (other["label"], other["attribute"]) != (row["label"], row["attribute"])
     ]
+    words = _alert_words(about.batch)
     if not others:
-        return None
+        return Fact("Also", capital(words[0]), _listed(words[1:])) if words else None
     first, *more = others
     limit = f", limit {first.limit:g}" if first.limit is not None else ""
-    rest = f"And {counted(len(more), 'score')} more of the whole." if more else ""
-    return Fact("Also", f"{first.short_title}: {number(first.row['value'])}{limit}", rest)
+    score = f"{first.short_title}: {number(first.row['value'])}{limit}"
+    rest = [f"{counted(len(more), 'score')} more of all requests"] if more else []
+    return Fact("Also", score, _listed([*rest, *words]))
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{capital(', '.join(words))}." if words else ""
 
 
 def _closest(score: ScoreTexts) -> Fact:
@@ -144,13 +152,10 @@ def _last_breach(about: About) -> Fact | None:
     return None
 
 
-def _alerts(batch: Batch) -> Fact | None:
-    words = list(dict.fromkeys(_ALERTS[a["kind"]] for a in batch.alerts if a["kind"] in _ALERTS))
-    if not words:
-        return None
-    first, *more = words
-    rest = f"And {', '.join(more)}." if more else ""
-    return Fact("Alert", f"{first[0].upper()}{first[1:]}", rest)
+def _alert_words(batch: Batch) -> list[str]:
+    """What alerts of the batch are about, each kind once."""
+    kinds = (alert["kind"] for alert in batch.alerts)
+    return list(dict.fromkeys(_ALERTS[kind] for kind in kinds if kind in _ALERTS))
 
 
 def _missing(about: About) -> Fact | None:

@@ -181,7 +181,7 @@ def beside(
     schema = pyarrow.schema([(name, pyarrow.string()) for name in names])
     connection.register("speaking", pyarrow.Table.from_pylist(rows, schema=schema))
     try:
-        found = _rows(connection, _of_series())
+        found = _rows(connection, _of_series(rows))
         slices = _rows(connection, _of_slices())
     finally:
         connection.unregister("speaking")
@@ -191,7 +191,12 @@ def beside(
     return known  # type: ignore[return-value]
 
 
-def _of_series() -> str:
+def _of_series(speaking: Iterable[Row]) -> str:
+    # Said as literals, which reach into the view: it would work out every score otherwise.
+    only = " AND ".join(
+        f"{name} IN ({', '.join(sorted({literal(row[name]) for row in speaking}))})"
+        for name in ("label", "slice")
+    )
     return f"""
         WITH breaching AS (
             SELECT speaking.batch, past.batch AS day, past.judged_value AS value,
@@ -203,8 +208,8 @@ def _of_series() -> str:
             WHERE past.status = 'breach'
         )
         SELECT speaking.batch,
-            (SELECT usual FROM v_usual WHERE v_usual.batch = speaking.batch
-             AND {_same("v_usual", "speaking")}) AS usual,
+            (SELECT usual FROM (FROM v_usual WHERE {only}) AS v_usual
+             WHERE v_usual.batch = speaking.batch AND {_same("v_usual", "speaking")}) AS usual,
             (SELECT count(*) FROM breaching WHERE breaching.batch = speaking.batch) AS days,
             (SELECT arg_max(loser, day) FROM breaching
              WHERE breaching.batch = speaking.batch AND day < speaking.batch) AS loser_before,

@@ -11,7 +11,7 @@ from pipeline.formatting.evidence import few_text
 from pipeline.formatting.sentences import attribute_text, capital, opening
 from pipeline.publish.conclusions.choice import Choice
 from pipeline.publish.conclusions.reading import Batch
-from pipeline.publish.conclusions.score_texts import ScoreTexts
+from pipeline.scores.score_texts import ScoreTexts
 from schemas.columns import Row
 from schemas.monitoring import MISSING_GROUP
 

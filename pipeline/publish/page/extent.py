@@ -1,7 +1,7 @@
 """How much of a history a page can hold, so that it stays one that people can open.
 
 A month of a few slices is shown whole.  Years of many slices are not: whole batches go back
-further than slices, and the scores that decide further than the other aggregations of a metric.
+further than slices, and scores further than the values of groups.
 
 Not here: selecting it (``reading``).
 """
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-MOST_POINTS = 200_000
-"""Values of series, groups included, that a page holds: about 2 MB of it."""
+MOST_POINTS = 90_000
+"""Values of series, groups included, that a page holds: about 3 MB of it, as they travel whole."""
 
 
 class Size(NamedTuple):
@@ -19,8 +19,7 @@ class Size(NamedTuple):
 
     batches: int
     slices: int
-    main: int
-    other: int
+    scores: int
     groups: int
 
 
@@ -28,15 +27,12 @@ class Size(NamedTuple):
 class Extent:
     """How many batches back a page goes, for what; None is all of them.
 
-    ``main`` scores are those with a threshold and the one that stands for each metric, ``other``
-    the rest; ``groups`` are values of groups.  ``slices`` is how many slices are shown.
+    ``groups`` are values of groups.  ``slices`` is how many slices are shown.
     """
 
-    whole_main: int | None = None
-    whole_other: int | None = None
+    whole: int | None = None
     whole_groups: int | None = None
-    slice_main: int | None = None
-    slice_other: int | None = None
+    slice: int | None = None
     slice_groups: int | None = None
     slices: int | None = None
 
@@ -47,38 +43,30 @@ class Extent:
             return size.batches if limit is None else min(limit, size.batches)
 
         slices = size.slices if self.slices is None else min(self.slices, size.slices)
-        of_whole_batch = (
-            back(self.whole_main) * size.main
-            + back(self.whole_other) * size.other
-            + back(self.whole_groups) * size.groups
-        )
-        of_a_slice = (
-            back(self.slice_main) * size.main
-            + back(self.slice_other) * size.other
-            + back(self.slice_groups) * size.groups
-        )
+        of_whole_batch = back(self.whole) * size.scores + back(self.whole_groups) * size.groups
+        of_a_slice = back(self.slice) * size.scores + back(self.slice_groups) * size.groups
         return of_whole_batch + slices * of_a_slice
 
 
 def _candidates() -> Iterator[Extent]:
     """From everything to very little."""
     yield Extent()
-    yield Extent(None, None, 366, 366, 92, 92)
-    yield Extent(None, 366, 184, 184, 31, 31)
-    yield Extent(None, 184, 92, 92, 14, 31)
-    yield Extent(1096, 92, 92, 92, 0, 31)
-    yield Extent(1096, 92, 92, 62, 0, 14)
-    yield Extent(1096, 62, 62, 31, 0, 7)
-    yield Extent(1096, 31, 31, 31, 0, 0)
+    yield Extent(None, 366, 366, 92)
+    yield Extent(None, 184, 184, 31)
+    yield Extent(None, 92, 92, 31)
+    yield Extent(1096, 92, 62, 14)
+    yield Extent(1096, 62, 62, 7)
+    yield Extent(1096, 31, 31, 1)
+    yield Extent(366, 31, 31, 1)
     for slices in (200, 100, 40, 20, 10):
-        yield Extent(366, 31, 31, 31, 0, 7, slices)
-    yield Extent(92, 0, 14, 7, 0, 0, 10)
+        yield Extent(366, 31, 31, 1, slices)
+    yield Extent(92, 14, 14, 0, 10)
 
 
 def fitting(size: Size, most: int = MOST_POINTS) -> Extent:
     """The largest extent whose values a page can hold; the smallest where none fits.
 
-    >>> fitting(Size(batches=30, slices=6, main=20, other=100, groups=80)) == Extent()
+    >>> fitting(Size(batches=30, slices=6, scores=40, groups=80)) == Extent()
     True
     """
     *larger, smallest = _candidates()

@@ -38,7 +38,7 @@ class Copy:
     def coverage(self) -> list[Row]:
         """Every batch from the first that was attempted on: which are there, and which are not."""
         return self._rows(
-            "SELECT batch, state, scored, message FROM v_coverage "
+            "SELECT batch, state, scored, message, finished_at FROM v_coverage "
             "WHERE batch >= (SELECT min(batch) FROM v_coverage WHERE state <> 'missing') "
             "ORDER BY batch"
         )
@@ -70,21 +70,13 @@ class Copy:
         )
         return [(row["slice"], row["slice_value"]) for row in rows]
 
-    def latest(self) -> list[Row]:
-        """Scores of the newest batch, as judged: whole, and those of slices with a threshold."""
-        return self._rows(
-            "SELECT label, attribute, slice, slice_value, judged_value AS value, status, "
-            "judged_worst_group AS worst_group "
-            f"FROM v_latest WHERE slice = '{WHOLE}' OR status <> 'not_judged' "
-            "ORDER BY slice <> 'all', slice, slice_value, attribute, label"
-        )
-
     def labels(self) -> list[Row]:
-        """Scores of whole batches by label: whether any was judged, and in how many attributes."""
+        """Scores by label: whether any was judged or told in an alert, in how many attributes."""
         return self._rows(
-            "SELECT label, bool_or(status <> 'not_judged') AS judged, "
-            "count(DISTINCT coalesce(attribute, '')) AS series FROM v_history "
-            f"WHERE slice = '{WHOLE}' GROUP BY label ORDER BY judged DESC, label"
+            "SELECT label, any_value(metric) AS metric, bool_or(status <> 'not_judged' "
+            "OR label IN (SELECT reading_of FROM v_alerts WHERE reading_of IS NOT NULL)) AS judged,"
+            " count(DISTINCT coalesce(attribute, '')) AS series FROM v_history "
+            "GROUP BY label ORDER BY judged DESC, label"
         )
 
     def group_series(self) -> int:
@@ -95,61 +87,64 @@ class Copy:
         )
         return int(row["n"])
 
-    def scores(
-        self, main: Sequence[str], *, whole: tuple[str, str], parts: tuple[str, str]
-    ) -> list[Row]:
-        """Scores, in batches from the first asked for on: for ``main`` labels, and for others.
+    def scores(self, labels: Sequence[str], whole: str, parts: str) -> list[Row]:
+        """Scores with these labels, in batches from the first asked for on.
 
         The value is that of all groups, as everywhere in trends; verdicts are about the judged one.
         """
         return self._rows(
             "SELECT batch, slice, slice_value, attribute, metric, label, value, lower, upper, "
-            "judged_value, judged_lower, judged_upper, judged_worst_group AS worst_group, "
-            "noise_limit, status, status_reason, reason, threshold_min, threshold_max "
-            "FROM v_history WHERE batch >= CASE "
-            f"WHEN slice = '{WHOLE}' THEN CASE WHEN list_contains(?, label) THEN ? ELSE ? END "
-            "WHEN list_contains(?, label) THEN ? ELSE ? END "
+            "judged_value, judged_lower, judged_upper, judged_worst_group AS worst_group, status, "
+            "status_reason, reason, assured, threshold_min, threshold_max "
+            "FROM v_history WHERE list_contains(?, label) AND batch >= CASE "
+            f"WHEN slice = '{WHOLE}' THEN ? ELSE ? END "
             "ORDER BY attribute IS NULL, attribute, label, slice, slice_value, batch",
-            main,
-            *whole,
-            main,
-            *parts,
-        )
-
-    def judged(self, batch: str | None) -> list[Row]:
-        """What the scores of a batch with a verdict rest on."""
-        return self._rows(
-            "SELECT slice, slice_value, attribute, metric, aggregation, label, status, "
-            "status_reason, value, lower, upper, judged_value, judged_lower, judged_upper, "
-            "judged_worst_group, judged_best_group, judged_groups, thin_groups, expected, p_noise, "
-            "against_chance, against_chance_lower, against_chance_upper, assured, detectable, "
-            "lists_needed, lists FROM v_history WHERE batch = ? "
-            "AND status IN ('ok', 'breach', 'composition', 'insufficient')",
-            batch,
+            labels,
+            whole,
+            parts,
         )
 
     def groups(self, whole: str, parts: str) -> list[Row]:
         """Values of groups, in batches from the first asked for on."""
         return self._rows(
             "SELECT batch, slice, slice_value, attribute, metric, group_value, value, lower, "
-            "upper, n FROM v_groups "
+            "upper, n, reason FROM v_groups "
             f"WHERE batch >= CASE WHEN slice = '{WHOLE}' THEN ? ELSE ? END "
             "ORDER BY attribute, metric, group_value, slice, slice_value, batch",
             whole,
             parts,
         )
 
-    def changes(self, since: str, most: int) -> list[Row]:
-        """The largest changes of each batch, against what the batches before it let expect."""
+    def windows(self, labels: Sequence[str]) -> list[Row]:
+        """Scores of whole batches over the last days together, of the newest batch that has any."""
         return self._rows(
-            "SELECT batch, slice, slice_value, attribute, metric, label, value, center, residual, "
-            "worse, shift, since FROM v_changes WHERE batch >= ? "
-            "QUALIFY row_number() OVER (PARTITION BY batch ORDER BY abs(residual) DESC, "
-            "slice, slice_value, attribute, label) <= ? "
-            "ORDER BY batch DESC, abs(residual) DESC, slice, slice_value, attribute, label",
-            since,
-            most,
+            "SELECT days, first_day, batch, attribute, label, judged_value, judged_lower, "
+            "judged_upper, judged_worst_group AS worst_group, status FROM v_windows "
+            f"WHERE slice = '{WHOLE}' AND list_contains(?, label) "
+            "AND batch = (SELECT max(batch) FROM v_windows) "
+            "AND status <> 'not_judged' ORDER BY days, attribute, label",
+            labels,
         )
+
+    def conclusions(self) -> list[Row]:
+        """What is concluded of every batch."""
+        return self._rows("FROM v_conclusions ORDER BY batch")
+
+    def of_whole_batches(self, labels: Sequence[str]) -> list[Row]:
+        """Scores of whole batches that no gate kept out: proposals of limits are made of them."""
+        return self._rows(
+            f"FROM v_history WHERE slice = '{WHOLE}' AND attribute IS NOT NULL "
+            "AND list_contains(?, label) "
+            "AND batch NOT IN (SELECT batch FROM v_gates WHERE NOT passed)",
+            labels,
+        )
+
+    def gated(self) -> list[str]:
+        """Batches that a gate kept out."""
+        return [
+            row["batch"]
+            for row in self._rows("SELECT DISTINCT batch FROM v_gates WHERE NOT passed")
+        ]
 
     def batches(self) -> list[Row]:
         """The manifest, with how many scores of each verdict a batch has."""
@@ -172,11 +167,8 @@ class Copy:
         )
 
     def lists(self) -> list[Row]:
-        """Entries of the worst lists of the newest batch."""
-        return self._rows(
-            "FROM v_lists WHERE batch = (SELECT newest_batch FROM v_about) "
-            "ORDER BY attribute, place, rank"
-        )
+        """Entries of the worst lists, batch by batch."""
+        return self._rows("FROM v_lists ORDER BY batch, attribute, place, rank")
 
 
 @contextmanager

@@ -1,46 +1,70 @@
-"""The headline of the page: whether the newest batch is bad, in one sentence.
+"""The words that the page explains at its end.
 
-Not here: numbers, moments and names (``formatting.numbers``), and what alerts say.
+Not here: formulas and sources, which the catalogue of metrics has.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from pipeline.formatting.numbers import counted
+from typing import NamedTuple
 
 
-def headline(newest: str | None, batch: Mapping[str, Any] | None) -> tuple[str, str | None]:
-    """The one sentence, and the verdict whose look it has."""
-    if newest is None or batch is None:
-        return "No batch has been scored yet", None
-    if not batch["scores"]:
-        return f"{newest}: its scores are kept back, as they are about too few", None
-    breaches, gated, doubtful = batch["breach"], batch["gated"], batch["insufficient"]
-    mixed = batch["composition"]
-    if breaches:
-        whose = "its threshold" if breaches == 1 else "their thresholds"
-        return f"{newest}: {_scores(breaches)} beyond {whose}", "breach"
-    if gated:
-        return f"{newest}: not judged, as a data gate is closed", "gated"
-    if mixed:
-        also = f"; {_scores(doubtful)} cannot be judged with confidence" if doubtful else ""
-        verb, whose = ("is", "its threshold") if mixed == 1 else ("are", "their thresholds")
-        return (
-            f"{newest}: no breach, but {_scores(mixed)} {verb} beyond {whose} as lists in "
-            f"random order would be{also}",
-            "composition",
-        )
-    if doubtful:
-        return (
-            f"{newest}: no breach, but {_scores(doubtful)} cannot be judged with confidence",
-            "insufficient",
-        )
-    if batch["ok"]:
-        return f"{newest}: no score breaches its threshold", "ok"
-    if batch["undefined"]:
-        return f"{newest}: no score with a threshold has a value", "undefined"
-    return f"{newest}: scored, but no thresholds are set", "not_judged"
+class Word(NamedTuple):
+    """A word, the code of a score or verdict that it stands for, and what it means."""
+
+    name: str
+    code: str
+    text: str
 
 
-def _scores(count: int) -> str:
-    return counted(count, "score")
+WORDS = (
+    Word(
+        "Exposure",
+        "EXP",
+        "The first place counts 1, the second 0.63, the tenth 0.29: people look at the top. "
+        "A group's exposure is what its items get on average.",
+    ),
+    Word(
+        "Ratio",
+        "MinMaxRatio",
+        "What the worst-off group gets for each 1 that the best-off group gets. 1 is equal; "
+        "0.8 means a fifth less.",
+    ),
+    Word(
+        "Pairs won",
+        "ARP",
+        "Take two items of different groups from one list. How often is this group's item the "
+        "higher one? Half the time is equal.",
+    ),
+    Word(
+        "Interval",
+        "",
+        "How far a number could be off because only some searches were seen. Of 20 intervals of "
+        "95%, 19 hold the true value.",
+    ),
+    Word(
+        "✕ Beyond its limit, ? unsure, ✓ within",
+        "",
+        "Beyond: the whole interval is on the wrong side of the limit. Unsure: the interval "
+        "crosses the limit, or too few searches were seen.",
+    ),
+    Word(
+        "≠ Explained by chance, ⊘ held back",
+        "",
+        "Explained by chance: lists in random order would be beyond the limit too. Held back: "
+        "the data of the day is so unlike that of other days that nothing is judged.",
+    ),
+    Word(
+        "Usual",
+        "",
+        "The median of the batches before. One bad day does not move it.",
+    ),
+    Word(
+        "Beyond chance",
+        "",
+        "Further from the usual value than 3 robust standard deviations of the batches before "
+        "(1.4826 times their median distance from it).",
+    ),
+    Word(
+        "Assured",
+        "",
+        "Within its limit, and so is the whole interval: a breach would have been noticed.",
+    ),
+)

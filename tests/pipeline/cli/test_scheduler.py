@@ -216,6 +216,11 @@ def test_the_summary_of_a_batch(own: Path) -> None:
     )
     (batch,) = said.pop("batches")
     listed = batch.pop("worst")
+    (concluded,) = read(store_of(settings).dashboard, f"FROM v_conclusions WHERE batch = '{NEXT}'")
+    assert "got" in concluded["sentence"]
+    assert {name: batch.pop(name) for name in ("state", "sentence")} == {
+        name: concluded[name] for name in ("state", "sentence")
+    }
     assert batch == {
         **{name: row[name] for name in ("batch", "status", "revision", "lists", "rows_read")},
         **{name: row[name] for name in ("rows_rejected", "result_hash", "message")},

@@ -59,7 +59,8 @@ def test_the_verdict_comes_first(config: Path) -> None:
     shown = found.stdout.splitlines()
     assert max(map(len, shown)) <= 80
     assert " ".join(found.stdout.split()).startswith(
-        "EXP@1.MinMaxRatio of gender fell from 0.429 to 0.364, whether by chance is not known: "
+        "F got 36% of the exposure per item in the first place that M got; in 2026-01-05 it was "
+        "43%. EXP@1.MinMaxRatio of gender fell from 0.429 to 0.364, whether by chance is not known: "
         "there are no intervals (evidence.resamples is 0) (change -0.0649; by device)."
     )
     assert "A 2026-01-05, 30 lists; B 2026-01-06, 30 lists" in shown
@@ -96,7 +97,9 @@ def test_a_document_for_scripts(config: Path) -> None:
 
 def test_the_other_way_round(config: Path) -> None:
     found = explained(config, "--batch", DAYS[0], "--against", DAYS[1], "--score", LABEL)
-    assert found.stdout.startswith("EXP@1.MinMaxRatio of gender rose from 0.364 to 0.429")
+    first, second, *_ = " ".join(found.stdout.split()).split(" EXP@1")
+    assert first.endswith("that M got; in 2026-01-06 it was 36%.")
+    assert second.startswith(".MinMaxRatio of gender rose from 0.364 to 0.429")
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_a_slice_that_breaches_with_its_whole_batch_is_named_there(settings: Set
     seen = alerts(settings, batches=[NIGHTS[24]])
     assert [row["slice"] for row in seen if row["kind"] == "breach"] == ["all"]
     (text,) = (row["text"] for row in seen if row["kind"] == "breach")
-    assert "Slices that contribute most: device mobile 0.4 (60% of rows)." in text
+    assert "Slices that contribute most: device mobile 0.400 (60% of rows)." in text
     assert "The same in device mobile." in text
     last = [row for row in alerts(settings, batches=[NIGHTS[25]]) if row["kind"] == "breach"]
     assert [(row["slice"], row["opened"]) for row in last] == [("device", NIGHTS[25])]
@@ -110,7 +110,7 @@ def test_a_shift_is_news_though_no_threshold_is_passed(tmp_path: Path) -> None:
     row = one(settings, "shift")
     assert (row["state"], row["opened"]) == ("open", NIGHTS[20])
     (then,) = (row for row in alerts(settings, batches=[NIGHTS[20]]) if row["kind"] == "shift")
-    assert ", usually 0.8992" in then["text"]
+    assert ", usually 90%" in then["text"]
     assert "Worst off: F" in then["text"]
 
 
@@ -157,12 +157,14 @@ def test_a_text_says_what_is_needed(settings: Settings) -> None:
     assess(settings)
     (text,) = (row["text"] for row in alerts(settings) if row["kind"] == "breach")
     assert text.split("\n") == [
-        "EXP.MinMaxRatio of gender, whole batch: 0.5 [0.45, 0.55], at least 0.8 is wanted; "
-        "F is worst off.",
+        "F got 50% of the exposure per item that M got; the limit is 80%.",
+        "Exposure ratio of gender, all requests: 0.500 [0.450, 0.550], limit 0.8 "
+        "(EXP.MinMaxRatio).",
         "From 90 queries, 100 lists, 1,000 rows.",
         "With it, 1 of 1 followed scores of gender shifted.",
         f"Seen since {NIGHTS[24]}.",
-        "Worst off: F 0.2 [0.19, 0.21] (500 rows); best off: M 0.4 [0.39, 0.41] (500 rows).",
+        "Worst off: F 0.200 [0.190, 0.210] (500 rows); "
+        "best off: M 0.400 [0.390, 0.410] (500 rows).",
     ]
 
 
@@ -183,8 +185,9 @@ def test_a_text_is_about_the_judged_groups_and_names_the_others(tmp_path: Path) 
     row = score(0.1, **thin, **JUDGED, expected=0.93, p_noise=0.002)
     put(settings, NIGHTS[0], [row], [group("F", 0.2), group("M", 0.4), group("X", 0.0, queries=3)])
     assess(settings)
-    head, size, chance, left_out, _, losers = lines_of_the_breach(settings)
-    assert head.endswith("0.5 [0.45, 0.55], at least 0.8 is wanted; F is worst off.")
+    head, small, size, chance, left_out, _, losers = lines_of_the_breach(settings)
+    assert head == "F got 50% of the exposure per item that M got; the limit is 80%."
+    assert small.endswith("0.500 [0.450, 0.550], limit 0.8 (EXP.MinMaxRatio).")
     assert size.endswith("1,000 rows.")
     assert chance == "Chance alone gives 0.930, and is as unfair with p = 0.002."
     assert left_out == "X is not judged: few queries (3)."
@@ -223,7 +226,7 @@ def test_a_text_wants_nothing_that_the_score_has(settings: Settings) -> None:
     loose = settings.thresholds["EXP.MinMaxRatio"].model_copy(update={"min": 0.3})
     assess(settings.model_copy(update={"thresholds": {"EXP.MinMaxRatio": loose}}), NIGHTS[:24])
     head = one(settings, "breach")["text"].split("\n")[0]
-    assert head.endswith("F worst off; that was beyond its threshold.")
+    assert head.endswith("F worst off; that was beyond its limit (EXP.MinMaxRatio).")
 
 
 @pytest.mark.slow

@@ -98,8 +98,9 @@ def test_a_reversal_is_an_alert_of_its_own(tmp_path: Path, marked: bool) -> None
     assert opened[NIGHTS[TURN]] == (second["alert"],)
     assert not second["silent"]
     text = second["text"].split("\n")
-    assert "M is worst off" in text[0]
-    assert f"In place of alert {first['alert']}: until then, F was worst off." in text
+    assert text[0].startswith("M got ")
+    until = "until then, it was F who got least."
+    assert f"In place of alert {first['alert']}: {until}" in text
     assert f"In {NIGHTS[TURN]} M was worst off instead: alert {second['alert']}." in first["text"]
     assert not any(opened[batch] for batch in NIGHTS[TURN + 1 : 30])
 
@@ -213,7 +214,8 @@ def test_an_alert_tells_its_worst_and_its_latest_reading(tmp_path: Path) -> None
     )
     assert (row["latest_value"], row["latest_loser"]) == (0.76, "F")
     assert row["size"] == pytest.approx(0.1)
-    assert f"Worst so far in {NIGHTS[6]}: 0.72 [0.7, 0.74], F worst off." in row["text"].split("\n")
+    worst = f"Worst so far in {NIGHTS[6]}: 0.720 [0.700, 0.740], F worst off."
+    assert worst in row["text"].split("\n")
 
 
 def test_what_is_over_is_told_in_the_past(tmp_path: Path) -> None:
@@ -224,9 +226,9 @@ def test_what_is_over_is_told_in_the_past(tmp_path: Path) -> None:
     (row,) = told(settings, "breach")
     assert row["state"] == "resolved"
     assert row["text"].split("\n") == [
-        f"EXP.MinMaxRatio of gender, whole batch, was 0.72 [0.7, 0.74] at its worst ({NIGHTS[6]}), "
-        "with F worst off; at least 0.8 was wanted.",
-        f"When last seen ({NIGHTS[7]}), it was 0.76 [0.74, 0.78], with F worst off.",
+        "Exposure ratio of gender, all requests, was 0.720 [0.700, 0.740] at its worst "
+        f"({NIGHTS[6]}), with F worst off; the limit was 0.8 (EXP.MinMaxRatio).",
+        f"When last seen ({NIGHTS[7]}), it was 0.760 [0.740, 0.780], with F worst off.",
         f"Seen in 3 batches, {NIGHTS[5]} to {NIGHTS[7]}.",
         f"It was over in {NIGHTS[8]}.",
     ]

@@ -134,9 +134,10 @@ def test_what_no_night_shows_a_window_does(tmp_path: Path, days: list[int]) -> N
     (alert,) = opened
     assert (alert["kind"], alert["reading_of"]) == ("window", "EXP.MinMaxRatio")
     assert alert["opened"] == "2026-01-04", "half of the days"
-    head, size, *_ = alert["text"].splitlines()
-    assert head.startswith("EXP.MinMaxRatio of group, whole batch, the 7 days up to 2026-01-07: 0.")
-    assert head.endswith("at least 0.9 is wanted; F is worst off.")
+    head, small, size, *_ = alert["text"].splitlines()
+    assert head.startswith("Over the 7 days up to 2026-01-07: F got ")
+    assert head.endswith("; the limit is 90%.")
+    assert small.startswith("Exposure ratio of group, all requests: 0.")
     assert size.startswith("From 280 lists, ")
     first = in_history(settings, f"FROM alert_batches WHERE batch = '{alert['opened']}'")
     assert "Of 7 days, 4 are in it: 3 without scores." in first[0]["text"]

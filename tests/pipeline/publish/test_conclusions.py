@@ -10,10 +10,10 @@ from stores import Rows, audit, deliver, lists, random_lists, ranking, read
 from pipeline.publish.conclusions.choice import STATES, choice_of
 from pipeline.publish.conclusions.conclude import _CHIPS
 from pipeline.publish.conclusions.reading import Batch
-from pipeline.publish.conclusions.score_texts import Names, ScoreTexts
 from pipeline.publish.conclusions.sentences import _NEED_A_SCORE, _SENTENCES, About, said_of
 from pipeline.publish.copy import publish
 from pipeline.runs.batches import backfill
+from pipeline.scores.score_texts import Names, ScoreTexts
 from pipeline.settings.audit import Settings
 from pipeline.settings.value_labels import ValueLabels
 from pipeline.store.paths import store_of

@@ -1,6 +1,7 @@
 """The texts of one score: its sentence, its numbers told apart, its title.
 
-Not here: which score speaks (``choice``), and what is said around it (``sentences``, ``facts``).
+Not here: which score speaks for a batch (``pipeline.publish.conclusions``), and what alerts say
+around it (``pipeline.monitoring``).
 """
 
 from collections.abc import Mapping
@@ -44,11 +45,24 @@ class Names:
 
 @dataclass(frozen=True)
 class ScoreTexts:
-    """A row of v_history in words; ``usual`` is the median of the batches before, if known."""
+    """A row of a score, as judged and with its limits, in words.
+
+    ``usual`` is what it usually is, if known.
+    """
 
     row: Row
     names: Names
     usual: float | None = None
+
+    @classmethod
+    def as_limited_now(cls, row: Row, settings: Settings) -> "ScoreTexts":
+        """A row with ``label``, and the limit that the settings hold its score to."""
+        threshold = settings.thresholds.get(row["label"])
+        limits = {
+            "threshold_min": threshold.min if threshold else None,
+            "threshold_max": threshold.max if threshold else None,
+        }
+        return cls({**row, **limits}, Names.of(settings))
 
     @cached_property
     def score(self) -> ScoreName | None:

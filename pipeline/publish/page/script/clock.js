@@ -1,0 +1,55 @@
+// How old the page is, by the clock of whoever reads it.
+
+const HOURS = 3600000;
+const OLD = 3 * 24 * HOURS;
+
+function ago(milliseconds) {
+  const hours = Math.max(0, Math.floor(milliseconds / HOURS));
+  if (hours < 1) return "less than an hour";
+  return hours < 48 ? count(hours, "hour") : count(Math.floor(hours / 24), "day");
+}
+
+const clockText = (moment) => `${new Date(moment).toISOString().slice(11, 16)} UTC`;
+
+// When the newest batch with scores ended, as far as its name tells.
+function newestEnd() {
+  const date = doc.newest === null ? null : dateOf(doc.batches[doc.newest]);
+  return date ? date.moment.getTime() + (date.hour === null ? 24 : 1) * HOURS : null;
+}
+
+// What is late, in a sentence and the facts behind it; null while all is in time.
+function lateness() {
+  const now = Date.now();
+  const late = doc.due.filter(([, due]) => due <= now);
+  const end = newestEnd();
+  const age = end === null ? null : now - end;
+  const newest = doc.newest === null ? "" : plainDay(doc.batches[doc.newest]);
+  if (late.length) {
+    const [first, due] = late[0];
+    const last = late[late.length - 1][0];
+    const what = late.length === 1 ? `${plainDay(first)} was` : `${plainDay(first)} to ${plainDay(last)} were`;
+    const when = late.length === 1 ? ` at ${clockText(due)}, ${ago(now - due)} ago` : "";
+    const known = late.length === doc.due.length && doc.due.length >= 40 ? "at least " : "";
+    const many = late.length === 1 ? "" : ` (${known}${late.length})`;
+    return { late: true, sentence: age === null ? "This page is overdue." : `This page is ${ago(age)} old.`,
+      second: `${what} due${when} and ${late.length === 1 ? "has" : "have"} no scores here${many}.` };
+  }
+  if (age === null || age < OLD) return null;
+  const old = `the newest ${unitOf(doc.batches) === "hour" ? "hour" : "day"} on this page, ${newest}, is ${ago(age)} old`;
+  const ended = doc.about.schedule_end && doc.about.schedule_end <= doc.batches[doc.newest].slice(0, 10);
+  return ended
+    ? { late: false, sentence: `No day is due after this one; ${old}.`, second: "" }
+    : { late: true, sentence: `This page is ${ago(age)} old.`, second: `${capital(old)}, and no later one is expected or here.` };
+}
+
+function drawStale(stale) {
+  const place = byId("stale");
+  place.hidden = !stale;
+  place.className = stale?.late ? "stale late" : "stale";
+  if (stale) place.replaceChildren(...(stale.late ? [element("b", {}, "○ Overdue: "), `${stale.sentence} ${stale.second}`] : [stale.sentence]));
+  const when = byId("when");
+  const next = doc.due.find(([, due]) => due > Date.now());
+  when.textContent = `Published ${when.dataset.text} (${ago(Date.now() - Number(when.dataset.epoch))} ago).`
+    + (next ? ` Next due ${shortDay(next[0])}, until ${shortDay(new Date(next[1]).toISOString().slice(0, 10))} ${clockText(next[1])}.`
+      : doc.about.schedule_end ? " No day is due after these." : "");
+}
