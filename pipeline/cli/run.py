@@ -200,6 +200,7 @@ def _one(
     from pipeline.runs.outcome import as_told
     from pipeline.terminal.alerts import print_alerts
     from pipeline.terminal.closing import NO_THRESHOLDS, beside_breaches, untold_lines
+    from pipeline.terminal.conclusions import print_conclusion
     from pipeline.terminal.printing import (
         BREACH_COLUMNS,
         batch_line,
@@ -225,6 +226,7 @@ def _one(
             out.print(f"  {line}")
         if not settings.thresholds:
             out.print(f"  {NO_THRESHOLDS}")
+        print_conclusion(out, settings, [batch])
         if breached:
             out.print()
             print_scores(out, breached, "Beyond their thresholds", BREACH_COLUMNS)

@@ -17,6 +17,7 @@ from pipeline.history.queries import breaches, judged_slices, verdicts
 from pipeline.monitoring.alerts import alerts, gated_batches
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
+from pipeline.terminal.conclusions import print_conclusion
 from pipeline.terminal.printing import BREACH_COLUMNS, console, print_scores, printable
 from pipeline.terminal.series import print_watched
 from schemas.columns import Row
@@ -74,6 +75,7 @@ def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = ""
     said = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items() if n)
     out.print(f"\n[bold]{counted(len(outcomes), 'batch')}[/]: {said or 'nothing to do'}")
     keys = [outcome.batch for outcome in outcomes]
+    print_conclusion(out, settings, keys)
     breached, judged = breaches(settings, keys), verdicts(settings, keys, told=True)
     if breached:
         out.print()
