@@ -38,7 +38,7 @@ function lateness() {
   const old = `the newest ${unitOf(doc.batches) === "hour" ? "hour" : "day"} on this page, ${newest}, is ${ago(age)} old`;
   const ended = doc.about.schedule_end && doc.about.schedule_end <= doc.batches[doc.newest].slice(0, 10);
   return ended
-    ? { late: false, sentence: `No day is due after this one; ${old}.`, second: "" }
+    ? { late: false, sentence: `No day is due any more: ${old}.`, second: "" }
     : { late: true, sentence: `This page is ${ago(age)} old.`, second: `${capital(old)}, and no later one is expected or here.` };
 }
 
