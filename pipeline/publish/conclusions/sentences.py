@@ -226,7 +226,7 @@ def _calm(about: About) -> Said:
         second += f" {scores if moved else 'Nothing'} moved beyond chance."
     unsure = about.batch.counts["insufficient"]
     beyond = "No score is beyond its limit"
-    return Said(f"{beyond}{', as far as they can be judged' if unsure else ''}.", second)
+    return Said(f"{beyond}{', as far as can be told' if unsure else ''}.", second)
 
 
 def _no_limits(about: About) -> Said:
