@@ -76,9 +76,9 @@ def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = ""
     out.print(f"\n[bold]{counted(len(outcomes), 'batch')}[/]: {said or 'nothing to do'}")
     keys = [outcome.batch for outcome in outcomes]
     print_conclusion(out, settings, keys)
+    out.print()
     breached, judged = breaches(settings, keys), verdicts(settings, keys, told=True)
     if breached:
-        out.print()
         print_scores(out, breached[:_SHOWN], "Beyond their thresholds", BREACH_COLUMNS)
         if len(breached) > _SHOWN:
             out.print(f"  and {len(breached) - _SHOWN:,} more")
