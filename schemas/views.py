@@ -397,15 +397,16 @@ VIEWS: tuple[View, ...] = (
     View(
         "v_conclusions",
         "What a batch comes to, in sentences: every batch that is due or that is there.",
-        CONCLUSIONS.columns,
+        (*CONCLUSIONS.columns, *TIMES),
         key=CONCLUSIONS.key,
-        query="FROM conclusions UNION ALL BY NAME SELECT batch, 'missing' AS state, '○' AS sign, "
-        "'Missing' AS word, '' AS note, 'Nobody has run ' || batch || '.' AS sentence, "
+        query="FROM (FROM conclusions UNION ALL BY NAME SELECT batch, 'missing' AS state, "
+        "'○' AS sign, 'Missing' AS word, '' AS note, "
+        "'Nobody has run ' || batch || '.' AS sentence, "
         "'`evenrank run --batch ' || batch || '` audits it, once its logs are there.' AS second, "
         "'○ Nobody has run ' || batch AS title, '[]' AS facts, "
         "(SELECT max(batch) FROM batches WHERE revision > 0 AND batch < v_coverage.batch) "
         "AS shown_batch "
-        "FROM v_coverage WHERE state = 'missing'",
+        "FROM v_coverage WHERE state = 'missing') LEFT JOIN batch_times USING (batch)",
         order="batch DESC",
     ),
     RELEASE_SCORES,

@@ -68,7 +68,7 @@ def _verified(verified: Any) -> list[str]:
     if verified.problems:
         lines.append(f"[red]{len(verified.problems):,} wrong[/]; nothing was changed")
     else:
-        lines.append("[green]nothing is lost, torn or changed[/]")
+        lines.append("nothing is lost, torn or changed")
     return lines
 
 
@@ -77,7 +77,7 @@ def _recomputed(found: Any) -> list[str]:
     from pipeline.terminal.printing import printable
 
     made_of = "rows" if found.from_rows else "counts; its rows were removed"
-    how = "[green]the same bits[/]" if found.same else "[red]differs[/]"
+    how = "the same bits" if found.same else "[red]differs[/]"
     lines = [f"{printable(found.batch):<12} {how}, from {made_of}"]
     return lines + [f"  {printable(text)}" for text in found.differences]
 

@@ -199,7 +199,8 @@ def _one(
     from pipeline.runs.batches import run_batch
     from pipeline.runs.outcome import as_told
     from pipeline.terminal.alerts import print_alerts
-    from pipeline.terminal.closing import beside_breaches, untold_lines
+    from pipeline.terminal.closing import NO_THRESHOLDS, beside_breaches, untold_lines
+    from pipeline.terminal.conclusions import print_conclusion
     from pipeline.terminal.printing import (
         BREACH_COLUMNS,
         batch_line,
@@ -223,6 +224,9 @@ def _one(
             out.print(line)
         for line in untold_lines(verdicts(settings, [batch], told=True)):
             out.print(f"  {line}")
+        if not settings.thresholds:
+            out.print(f"  {NO_THRESHOLDS}")
+        print_conclusion(out, settings, [batch])
         if breached:
             out.print()
             print_scores(out, breached, "Beyond their thresholds", BREACH_COLUMNS)

@@ -1,8 +1,8 @@
 """How verdicts and states of batches look: a word, a sign, a colour each, everywhere the same.
 
-The colours are those of Okabe and Ito (Color Universal Design, 2008), which people tell apart
-however they see colours; a sign and a word stand beside each all the same.  No sign means two
-things.
+A colour asks for attention: vermilion for what is beyond a limit and for nothing else, amber for
+what nobody knows for sure, plum for what is held back.  All else is grey; there is no green, since
+fine needs no attention.  A sign and a word stand beside each colour, and no sign means two things.
 
 Not here: which verdict a score has (``scores.verdicts``).
 """
@@ -12,13 +12,7 @@ from dataclasses import dataclass
 
 from pipeline.formatting.encodings import can_print
 
-ORANGE = "#E69F00"
-SKY = "#56B4E9"
-GREEN = "#009E73"
-YELLOW = "#F0E442"
-VERMILLION = "#D55E00"
-PURPLE = "#CC79A7"
-GREY = "#8C8C8C"
+BAD, UNSURE, HELD, GREY = "#D55E00", "#B57600", "#A8507F", "#8B939D"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +41,7 @@ VERDICTS = (
         name="breach",
         symbol="✕",
         ascii="x",
-        colour=VERMILLION,
+        colour=BAD,
         style="bold red",
         text="breaches its threshold with confidence",
     ),
@@ -55,15 +49,15 @@ VERDICTS = (
         name="composition",
         symbol="≠",
         ascii="~",
-        colour=YELLOW,
-        style="cyan",
+        colour=UNSURE,
+        style="yellow",
         text="beyond its threshold, as lists in random order would be: not for their order",
     ),
     Look(
         name="insufficient",
         symbol="?",
         ascii="?",
-        colour=ORANGE,
+        colour=UNSURE,
         style="yellow",
         text="too little evidence for a verdict: few data, a group missing, or perhaps chance",
     ),
@@ -71,24 +65,24 @@ VERDICTS = (
         name="gated",
         symbol="⊘",
         ascii="#",
-        colour=PURPLE,
-        style="yellow",
+        colour=HELD,
+        style="magenta",
         text="not judged: a data gate is closed",
     ),
     Look(
         name="undefined",
         symbol="∅",
         ascii="/",
-        colour=SKY,
-        style="yellow",
+        colour=GREY,
+        style="",
         text="has a threshold but no value; the reason says why",
     ),
     Look(
         name="ok",
         symbol="✓",
         ascii="+",
-        colour=GREEN,
-        style="green",
+        colour=GREY,
+        style="",
         text="within its threshold",
     ),
     Look(
@@ -96,7 +90,7 @@ VERDICTS = (
         symbol="–",
         ascii="-",
         colour=GREY,
-        style="",
+        style="dim",
         text="no threshold is set",
     ),
 )
@@ -106,8 +100,8 @@ RUN = (
         name="done",
         symbol="●",
         ascii="*",
-        colour=GREEN,
-        style="green",
+        colour=GREY,
+        style="",
         text="its scores are in the history",
     ),
     Look(
@@ -125,7 +119,7 @@ ABSENT = (
         name="missing",
         symbol="○",
         ascii=".",
-        colour=GREY,
+        colour=UNSURE,
         style="yellow",
         text="expected, but nothing has arrived",
     ),
@@ -133,7 +127,7 @@ ABSENT = (
         name="no_data",
         symbol="□",
         ascii="0",
-        colour=GREY,
+        colour=UNSURE,
         style="yellow",
         text="no files, or no rows in them",
     ),
@@ -141,15 +135,15 @@ ABSENT = (
         name="refused",
         symbol="!",
         ascii="!",
-        colour=GREY,
-        style="red",
+        colour=HELD,
+        style="magenta",
         text="the data broke its contract",
     ),
     Look(
         name="failed",
         symbol="■",
         ascii="F",
-        colour=GREY,
+        colour=UNSURE,
         style="red",
         text="an error stopped the run",
     ),

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from pipeline.terminal.printing import printable
 
-_STATE_STYLES = {"open": "red", "resolved": "green", "withdrawn": "dim"}
+_STATE_STYLES = {"open": "red", "resolved": "dim", "withdrawn": "dim"}
 
 
 def print_alerts(out: Console, rows: Sequence[Mapping[str, Any]], title: str = "") -> None:

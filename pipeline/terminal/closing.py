@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from metrics import WHOLE
 from pipeline.formatting.evidence import apart_texts, thin_text
+from pipeline.formatting.looks import signs_for, styled
 from pipeline.formatting.numbers import counted
 from pipeline.history.queries import breaches, judged_slices, verdicts
 from pipeline.monitoring.alerts import alerts, gated_batches
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
+from pipeline.terminal.conclusions import print_conclusion
 from pipeline.terminal.printing import BREACH_COLUMNS, console, print_scores, printable
 from pipeline.terminal.series import print_watched
 from schemas.columns import Row
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 _SHOWN = 12  # lines of a table: what follows it stays on the same screen
 _APART_NAMED = 3  # sentences on batches and slices that disagree, of two lines each
 _GATED_NAMED = 4  # names of gated batches that fit into a line or two
+_WINDOWS_NAMED = 4
+NO_THRESHOLDS = (
+    "No thresholds are set, so nothing was judged; `evenrank suggest` proposes some, with reasons."
+)
 _UNTOLD = {
     "composition": "beyond a threshold, as lists in random order would be: not for their order",
     "undefined": "with a threshold, but without a value",
@@ -44,6 +50,21 @@ def untold_lines(judged: Mapping[str, int]) -> list[str]:
     ]
 
 
+def unjudged_lines(waiting: Sequence[Row], encoding: str) -> list[str]:
+    """That no score of a batch could be judged, and which windows of several days could be."""
+    windows = [row["text"].split("\n")[0] for row in waiting if row["kind"] == "window"]
+    if not windows:
+        return ["No score with a threshold could be judged."]
+    sign = signs_for(encoding)["breach"]
+    said = [styled("breach", f"{sign} {printable(text)}") for text in windows[:_WINDOWS_NAMED]]
+    if len(windows) > _WINDOWS_NAMED:
+        said.append(f"and {len(windows) - _WINDOWS_NAMED:,} more; `evenrank alerts` lists them")
+    return [
+        "No score of a batch alone could be judged. Over several days together:",
+        *(f"  {line}" for line in said),
+    ]
+
+
 def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = "") -> None:
     """The end of a run over many batches: counts, what stands out, files, what to try next."""
     out = console()
@@ -54,6 +75,7 @@ def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = ""
     said = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items() if n)
     out.print(f"\n[bold]{counted(len(outcomes), 'batch')}[/]: {said or 'nothing to do'}")
     keys = [outcome.batch for outcome in outcomes]
+    print_conclusion(out, settings, keys)
     breached, judged = breaches(settings, keys), verdicts(settings, keys, told=True)
     if breached:
         out.print()
@@ -66,9 +88,10 @@ def closing(settings: Settings, outcomes: "Sequence[Outcome]", command: str = ""
         told = " that may be told" if settings.privacy.min_cell > 1 else ""
         out.print(f"No score{told} breaches its threshold.")
     elif settings.thresholds:
-        out.print("No score with a threshold could be judged.")
+        for line in unjudged_lines(alerts(settings), out.encoding):
+            out.print(line)
     else:
-        out.print("No thresholds are set, so nothing was judged.")
+        out.print(NO_THRESHOLDS)
     print_watched(out, settings, keys)
     for line in untold_lines(judged):
         out.print(line)
@@ -117,8 +140,10 @@ def _next(settings: Settings, found: Sequence[Mapping[str, Any]], command: str) 
     first = found[0] if found else None
     config = f" --config {shlex.quote(str(command))}" if command != "audit.yaml" else ""
     about = f"--batch {first['batch']} --status breach" if first else "--slice all"
+    proposals = [] if settings.thresholds else [f".venv/bin/evenrank suggest{config}"]
     return [
         f".venv/bin/evenrank history {about}{config}",
+        *proposals,
         f".venv/bin/evenrank alerts --all{config}",
         f"make dev{' CONFIG=' + shlex.quote(str(command)) if config else ''}",
     ]

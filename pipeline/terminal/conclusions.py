@@ -6,13 +6,14 @@ Not here: making them (``pipeline.publish.conclusions``).
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.text import Text
 
 from pipeline.formatting.batches import batch_text
 from pipeline.formatting.encodings import can_print
 from pipeline.formatting.looks import LOOKS
 from pipeline.publish.conclusions.published import published_conclusions
 from pipeline.settings.audit import Settings
-from pipeline.terminal.printing import printable
+from pipeline.terminal.printing import harmless, printable
 
 _STYLE_OF = {
     "new_breach": "breach",
@@ -36,8 +37,8 @@ def print_conclusion(out: Console, settings: Settings, batches: Sequence[str]) -
     style = LOOKS[_STYLE_OF[row["state"]]].style if row["state"] in _STYLE_OF else "bold"
     note = f"   {row['note']}" if row["note"] else ""
     out.print()
-    out.print(printable(f"{sign}{row['word']}, {batch_text(row['batch'])}"), style=style, end="")
-    out.print(printable(note), style="dim")
+    head = harmless(f"{sign}{row['word']}, {batch_text(row['batch'])}")
+    out.print(Text.assemble((head, style), (harmless(note), "dim")))
     out.print(printable(row["sentence"]), style="bold")
     if row["second"]:
         out.print(printable(row["second"]))

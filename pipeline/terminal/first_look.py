@@ -16,6 +16,7 @@ from pipeline.formatting.numbers import counted
 from pipeline.history.series import Row, label_of
 from pipeline.monitoring.alerts import alerts
 from pipeline.settings.audit import Settings
+from pipeline.terminal.conclusions import print_conclusion
 from pipeline.terminal.printing import HISTORY_COLUMNS, INTERVAL_COLUMNS, print_scores, printable
 from schemas.judged import as_judged
 
@@ -109,6 +110,7 @@ def print_first_look(out: Console, settings: Settings, rows: Sequence[Row]) -> N
     """Print what stands out among the scores of one batch, and how to see the others."""
     batch = rows[0]["batch"]
     out.print(printable(f"Batch {batch}"), style="bold")
+    print_conclusion(out, settings, [batch])
     sections = first_look(rows, settings, news_of(settings, batch))
     for section in sections:
         judged = any(row["status"] != "not_judged" for row in section.rows)

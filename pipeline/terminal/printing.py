@@ -63,11 +63,11 @@ def batch_line(outcome: "Outcome", encoding: str) -> str:
     else:
         parts = [f"{outcome.lists:>9,} lists", f"{outcome.rows_read:>11,} rows"]
     if outcome.gated:
-        parts.append("[yellow]gated[/]")
+        parts.append(styled("gated", "gated"))
     if outcome.rows_rejected:
         parts.append(f"[yellow]{outcome.rows_rejected:,} rejected[/]")
     if outcome.breaches:
-        parts.append(f"[red]{outcome.breaches:,} breach{'es' if outcome.breaches > 1 else ''}[/]")
+        parts.append(styled("breach", counted(outcome.breaches, "breach")))
     return head + "  ".join(parts)
 
 

@@ -3,6 +3,7 @@
 Not here: the facts beside them (``facts``), and which state it is (``choice``).
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +16,9 @@ from pipeline.scores.score_texts import ScoreTexts
 from schemas.columns import Row
 from schemas.monitoring import MISSING_GROUP
 
+_RULE = re.compile(r"  [a-z_]+: [0-9]")
+"""A line of a message that says how many rows broke a rule."""
+_RULES = 2
 _RARE = 0.05
 """Chance that is called rare where no limit is set: that of the noise floor."""
 
@@ -222,7 +226,7 @@ def _calm(about: About) -> Said:
         second += f" {scores if moved else 'Nothing'} moved beyond chance."
     unsure = about.batch.counts["insufficient"]
     beyond = "No score is beyond its limit"
-    return Said(f"{beyond}{', as far as they can be judged' if unsure else ''}.", second)
+    return Said(f"{beyond}{', as far as can be told' if unsure else ''}.", second)
 
 
 def _no_limits(about: About) -> Said:
@@ -253,8 +257,9 @@ def _withheld(about: About) -> Said:
 
 def _without_scores(sentence: str) -> Callable[[About], Said]:
     def say(about: About) -> Said:
-        message = about.batch.message.split("\n")[0]
-        said = [f"{capital(message).rstrip('.')}."] if message else []
+        message, *more = about.batch.message.split("\n")
+        rules = [line.strip() for line in more if _RULE.match(line)][:_RULES]
+        said = [f"{capital(each).rstrip('.')}." for each in (message, "; ".join(rules)) if each]
         if about.batch.shown:
             said.append(f"The page shows {about.day(about.batch.shown)}.")
         day = batch_text(about.batch.name, beside=about.batch.name)

@@ -128,7 +128,9 @@ class Copy:
 
     def conclusions(self) -> list[Row]:
         """What is concluded of every batch."""
-        return self._rows("FROM v_conclusions ORDER BY batch")
+        return self._rows(
+            "SELECT * EXCLUDE (batch_start, batch_end, day) FROM v_conclusions ORDER BY batch"
+        )
 
     def of_whole_batches(self, labels: Sequence[str]) -> list[Row]:
         """Scores of whole batches that no gate kept out, of which limits are proposed."""

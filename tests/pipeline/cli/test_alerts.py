@@ -58,7 +58,7 @@ def names() -> list[str]:
 def test_open_alerts_are_listed(settings: Settings) -> None:
     text = evenrank("alerts").stdout
     assert "breach" in text
-    assert "EXP.MinMaxRatio of gender" in text
+    assert "of the exposure per item" in text
     assert max(map(len, text.splitlines())) <= 80
     whole = evenrank("alerts", "--long").stdout
     assert "FROM v_history" in whole

@@ -184,7 +184,8 @@ def test_a_limit_from_above_has_a_margin_too(settings: Settings) -> None:
 
 
 def test_times_of_batches_are_those_of_their_days(whole: Settings) -> None:
-    for view in ("v_history", "v_trend", "v_batches", "v_coverage", "v_groups"):
+    views = ("v_history", "v_trend", "v_batches", "v_coverage", "v_groups", "v_usual")
+    for view in (*views, "v_conclusions"):
         for row in shown(whole, view):
             times = (row["batch_start"], row["batch_end"], row["day"])
             if row["batch"] == REPLAY:

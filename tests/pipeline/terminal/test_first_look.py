@@ -9,6 +9,7 @@ from stores import write_settings
 
 from pipeline.history.queries import labelled
 from pipeline.history.series import Row
+from pipeline.publish.copy import publish
 from pipeline.settings.audit import Settings
 from pipeline.settings.load import load_settings
 from pipeline.terminal.first_look import distance, first_look, key_of
@@ -111,6 +112,16 @@ def test_a_batch_of_many_scores_says_how_many_are_left_out(config: Path) -> None
     assert "d007" in text
     assert text.endswith("450 more scores: --all shows them, --format csv exports them.\n")
     assert len(text.splitlines()) < 30
+
+
+def test_a_batch_begins_with_what_it_comes_to(config: Path) -> None:
+    publish(load_settings(config))
+    text = evenrank("history", "--batch", NIGHTS[0], "--config", config).stdout
+    head, _, chip, sentence, *_ = text.splitlines()
+    assert head == f"Batch {NIGHTS[0]}"
+    assert chip.startswith("✕ Breach, 1 January 2026   ")
+    assert "got 50% of the exposure per item" in sentence
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_all_shows_every_score(config: Path) -> None:

@@ -3,12 +3,15 @@
 import io
 from pathlib import Path
 
+import pytest
 from histories import NIGHTS, put, score, small_audit
 from rich.console import Console
+from rich.text import Text
 
 from pipeline.history.queries import breaches, labelled, verdicts
+from pipeline.runs.outcome import Outcome
 from pipeline.settings.audit import Settings
-from pipeline.terminal.closing import beside_breaches, untold_lines
+from pipeline.terminal.closing import beside_breaches, closing, unjudged_lines, untold_lines
 from pipeline.terminal.printing import (
     BREACH_COLUMNS,
     SCORE_COLUMNS,
@@ -79,6 +82,35 @@ def test_composition_is_told_of_whole_batches(tmp_path: Path) -> None:
     (line,) = untold_lines(judged)
     assert "1 score of whole batches" in line
     assert "not for their order" in line
+
+
+def window(at: int) -> dict[str, str]:
+    text = f"EXP.MinMaxRatio of gender, the 7 days up to 2026-01-0{at}: 0.70.\nMore."
+    return {"kind": "window", "text": text}
+
+
+def test_where_no_batch_can_be_judged_the_windows_are_named() -> None:
+    nothing = ["No score with a threshold could be judged."]
+    assert unjudged_lines([], "utf-8") == nothing
+    assert unjudged_lines([{"kind": "night", "text": "no scores"}], "utf-8") == nothing
+    head, *lines = unjudged_lines([window(at) for at in range(1, 7)], "utf-8")
+    assert head == "No score of a batch alone could be judged. Over several days together:"
+    first = Text.from_markup(lines[0]).plain
+    assert first == "  ✕ EXP.MinMaxRatio of gender, the 7 days up to 2026-01-01: 0.70."
+    assert lines[-1] == "  and 2 more; `evenrank alerts` lists them"
+
+
+def test_without_thresholds_the_end_names_what_proposes_some(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = small_audit(tmp_path, thresholds={})
+    put(settings, NIGHTS[0], [score(0.9, status="not_judged")])
+    closing(settings, [Outcome(NIGHTS[0], "done")], "my/audit.yaml")
+    text = capsys.readouterr().out
+    assert "`evenrank suggest` proposes some" in " ".join(text.split())
+    assert ".venv/bin/evenrank suggest --config my/audit.yaml" in text
+    closing(small_audit(tmp_path), [Outcome(NIGHTS[0], "done")], "my/audit.yaml")
+    assert "suggest" not in capsys.readouterr().out
 
 
 def test_the_worst_of_a_summary_is_judged(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ function lateness() {
   const old = `the newest ${unitOf([doc.batches[doc.newest]])} on this page, ${newest}, is ${ago(age)} old`;
   const ended = dateOf(doc.batches[doc.newest]) && doc.about.schedule_end && doc.about.schedule_end <= doc.batches[doc.newest].slice(0, 10);
   return ended
-    ? { late: false, sentence: `No day is due after this one; ${old}.`, second: "" }
-    : { late: true, word: "Old", sentence: `This page is ${ago(age)} old.`, second: `${capital(old)}, and no later one is expected or here.` };
+    ? { late: false, sentence: `No day is due any more: ${old}.`, second: "" }
+    : { late: true, word: "Old", sentence: `This page is ${ago(age)} old.`, second: `${capital(old)}, and none came since.` };
 }
 
 // Above the verdict, unless that says it itself.
