@@ -4,6 +4,7 @@ import fcntl
 import gzip
 import json
 import os
+import random
 import re
 from base64 import b64decode, b64encode
 from hashlib import sha256
@@ -19,15 +20,18 @@ from stores import copied, read
 
 from metrics import METRICS
 from pipeline.errors import AuditError, NoData
+from pipeline.formatting.numbers import number
 from pipeline.publish.copy import publish
 from pipeline.publish.page import page
-from pipeline.publish.page.document import CODES, NO_SCORE, document, whole
+from pipeline.publish.page.columns import CODES, NO_SCORE
+from pipeline.publish.page.document import document
 from pipeline.publish.page.extent import MOST_POINTS, Extent, Size, fitting
 from pipeline.publish.page.fresh import renew_report
 from pipeline.publish.page.page import write_report
 from pipeline.publish.page.reading import opened_copy
 from pipeline.publish.page.reasons import reason_text
 from pipeline.publish.page.scores import about
+from pipeline.publish.page.travel import cut, whole
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
 from schemas.scores import STATUSES
@@ -198,6 +202,13 @@ def test_equal_copies_give_equal_pages(settings: Settings) -> None:
 def test_a_number_travels_whole(value: float) -> None:
     assert json.loads(json.dumps(whole(value))) == value
     assert whole(float("inf")) is None
+
+
+def test_an_end_of_an_interval_that_was_cut_reads_like_the_whole_one() -> None:
+    chance = random.Random(3)
+    values = [chance.uniform(-1, 1) * 10 ** chance.randint(-5, 6) for _ in range(20_000)]
+    values += [n / 2**k for k in range(1, 14) for n in range(1, 2**k, 2)]
+    assert [value for value in values if number(cut(value)) != number(value)] == []
 
 
 # -- how much of a long history

@@ -19,11 +19,11 @@ from stores import read
 from pipeline.formatting.apart import texts_apart
 from pipeline.formatting.numbers import interval_text, number
 from pipeline.publish.page import page
-from pipeline.publish.page.document import BEFORE, FAR, LEAST
 from pipeline.publish.page.page import write_report
 from pipeline.publish.page.scores import about
 from pipeline.settings.audit import Settings
 from pipeline.store.paths import store_of
+from schemas.usual import BEFORE, FAR, LEAST
 
 pytestmark = pytest.mark.slow
 
