@@ -420,7 +420,7 @@ def _freshness(rows: Rows) -> None:
 def _by_margin(rows: Rows) -> None:
     margins = [row["margin"] for row in rows]
     assert margins == sorted(margins)
-    assert {row["plain"] for row in rows} == {"exposure ratio", "pairs won, ratio"}
+    assert {row["plain"] for row in rows} == {"exposure ratio", "pairs-won ratio"}
     assert {row["status"] for row in rows} == {"ok"}
 
 
@@ -432,7 +432,7 @@ def _usual(rows: Rows) -> None:
 
 def _alerts_at_worst(rows: Rows) -> None:
     about = {row["about"] for row in rows if row["kind"] == "breach"}
-    assert about == {"exposure ratio", "pairs won, ratio"}
+    assert about == {"exposure ratio", "pairs-won ratio"}
     for row in rows:
         if row["kind"] == "breach":
             assert (row["worst_batch"], row["worst_loser"]) == (UNFAIR, "F")
