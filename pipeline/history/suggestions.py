@@ -226,7 +226,7 @@ def _by_chance(chance: float | None) -> list[str]:
 
 def _beyond_text(beyond: Sequence[str]) -> str:
     if not beyond:
-        return "no batch lies beyond it"
+        return "none of these batches lies beyond it"
     if len(beyond) == 1:
         return f"1 batch lies beyond it ({beyond[0]})"
     return f"{len(beyond)} batches lie beyond it, the last one {beyond[-1]}"

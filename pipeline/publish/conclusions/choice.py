@@ -2,8 +2,8 @@
 
 The worst state speaks: a breach, a closed gate, another group losing, what chance explains, what
 cannot be judged.  Of several scores, a new breach speaks before an old one, the whole batch before
-slices, and then the order of the thresholds in the settings; without a breach, the score closest
-to its limit.
+slices, then the order of the thresholds in the settings, and then the score furthest beyond its
+limit, or closest to it.
 
 Not here: the words (``sentences``).
 """

@@ -122,12 +122,16 @@ def _also_breaching(about: About, names: Names) -> Fact | None:
         and (other["label"], other["attribute"]) != (row["label"], row["attribute"])
     ]
     words = _alert_words(about.batch)
+    # Another attribute says more than another score of the same.
+    others.sort(key=lambda other: other.row["attribute"] == row["attribute"])
     if not others:
         return Fact("Also", capital(words[0]), _listed(words[1:])) if words else None
     first, *more = others
     limit = f", limit {first.limit:g}" if first.limit is not None else ""
-    score = f"{first.short_title}: {number(first.row['value'])}{limit}"
-    rest = [f"{counted(len(more), 'score')} more of all requests"] if more else []
+    opened: str = first.row.get("opened") or about.batch.name
+    since = "" if opened == about.batch.name else f", since {about.day(opened)}"
+    score = f"{first.short_title}: {number(first.row['value'])}{limit}{since}"
+    rest = [f"{counted(len(more), 'more score')} of all requests"] if more else []
     return Fact("Also", score, _listed([*rest, *words]))
 
 
@@ -175,7 +179,7 @@ def _sound(batch: Batch) -> Fact:
     name = "Are the data sound?"
     if closed:
         count = f"{len(closed)} of {counted(len(batch.gates), 'check')}"
-        return Fact(name, f"No, {count} failed", f"{capital(closed[0]['text'])}. {size}")
+        return Fact(name, f"No: {count} failed", f"{capital(closed[0]['text'])}. {size}")
     if not any(gate["baseline"] for gate in batch.gates):
         return Fact(name, "Not known yet", f"The first days have none to compare with. {size}")
     return Fact(name, f"✓ Yes, all {len(batch.gates)} checks passed", size)

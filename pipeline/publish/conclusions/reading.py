@@ -109,15 +109,15 @@ _COLUMNS = (
 
 
 def _candidates(in_order: Sequence[str]) -> str:
-    """Judged scores, with the alert that is about each; the most telling first."""
+    """Judged scores, with the alert that is about each; the most telling first.
+
+    Margins are in parts of the way from the limit to what is fairest.
+    """
     places = ", ".join(map(literal, in_order)) or "''"
     return f"""
         WITH judged AS (
-            SELECT {_COLUMNS}, CASE
-                WHEN threshold_min IS NOT NULL
-                THEN (judged_value - threshold_min) / greatest(abs(threshold_min), 1e-9)
-                ELSE (threshold_max - judged_value) / greatest(abs(threshold_max), 1e-9)
-                END AS margin
+            SELECT {_COLUMNS}, margin / coalesce(
+                nullif(abs(coalesce(threshold_min, threshold_max) - fairest), 0), 1) AS margin
             FROM v_history WHERE status <> 'not_judged'
         ),
         incidents AS (
@@ -131,14 +131,12 @@ def _candidates(in_order: Sequence[str]) -> str:
         )
         FROM known QUALIFY row_number() OVER (
             PARTITION BY batch, status ORDER BY is_new DESC NULLS LAST, slice <> '{WHOLE}',
-            CASE WHEN status = 'ok' THEN 0 ELSE list_position([{places}], label) END NULLS LAST,
-            margin NULLS FIRST, {_SERIES}
+            list_position([{places}], label) NULLS LAST, margin NULLS FIRST, {_SERIES}
         ) <= {_CANDIDATES}
         OR (status = 'ok' AND row_number() OVER (
             PARTITION BY batch, status ORDER BY margin NULLS FIRST, {_SERIES}) = 1)
         ORDER BY batch, is_new DESC NULLS LAST, slice <> '{WHOLE}',
-            CASE WHEN status = 'ok' THEN 0 ELSE list_position([{places}], label) END NULLS LAST,
-            margin NULLS FIRST, {_SERIES}"""
+            list_position([{places}], label) NULLS LAST, margin NULLS FIRST, {_SERIES}"""
 
 
 _TELLING = (

@@ -258,7 +258,7 @@ def _withheld(about: About) -> Said:
 def _without_scores(sentence: str) -> Callable[[About], Said]:
     def say(about: About) -> Said:
         message, *more = about.batch.message.split("\n")
-        rules = [line.strip() for line in more if _RULE.match(line)][:_RULES]
+        rules = [line.strip().replace("_", " ") for line in more if _RULE.match(line)][:_RULES]
         said = [f"{capital(each).rstrip('.')}." for each in (message, "; ".join(rules)) if each]
         if about.batch.shown:
             said.append(f"The page shows {about.day(about.batch.shown)}.")

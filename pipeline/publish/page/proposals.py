@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from metrics import FAIRNESS
-from pipeline.formatting.numbers import number
 from pipeline.history.suggestions import (
     Suggestion,
     limit_yaml,
@@ -49,7 +48,7 @@ def proposals(copy: Copy, settings: Settings) -> dict[str, Any] | None:
         return None
     distances = ranked_attributes(found)
     far = [
-        f"{' and '.join(name.split(JOIN))} ({number(distance)})"
+        " and ".join(name.split(JOIN))
         for name, distance in distances.items()
         if distance is not None
     ]
@@ -65,4 +64,5 @@ def _limit(found: Sequence[Suggestion]) -> tuple[str, str] | None:
     if chosen is None:
         return None
     lines = limit_yaml(chosen, [each.attribute for each in found])
-    return lines, f"{chosen.label}: {chosen.reason}"
+    which = f", by {chosen.attribute}, which asks for most room" if len(found) > 1 else ""
+    return lines, f"{chosen.label}{which}: {chosen.reason}"

@@ -42,8 +42,8 @@ WORDS = (
     Word(
         "✕ Beyond its limit, ? unsure, ✓ within",
         "",
-        "Beyond: the whole interval is on the wrong side of the limit. Unsure: the interval "
-        "crosses the limit, or too few searches were seen.",
+        "Beyond: the whole interval is on the wrong side of the limit. Unsure: the number is, and "
+        "part of the interval is not; or too few searches were seen.",
     ),
     Word(
         "≠ Explained by chance, ⊘ held back",

@@ -9,7 +9,7 @@ function alertTitle(alert) {
   const what = capital(alert.of);
   const where = alert.whole ? "" : `, ${alert.slice}`;
   const kind = KINDS[alert.kind] ?? alert.kind.replaceAll("_", " ");
-  const state = alert.state === "open" ? "open" : `over on ${plainDay(alert.resolved ?? alert.last_seen)}`;
+  const state = alert.state === "open" ? "open" : `ended ${plainDay(alert.resolved ?? alert.last_seen)}`;
   return what ? `${what}${where}: ${kind}, ${state}` : `${capital(kind)}, ${state}`;
 }
 

@@ -7,7 +7,7 @@ const FEWEST_COLUMNS = 15;
 function standing(batch) {
   const said = doc.conclusions[batch];
   const breaches = doc.counts.breach[batch];
-  if (!doc.scored[batch]) return { look: STATE_CLASS[said?.state] ?? "gap", sign: said?.sign ?? "○", breaches: 0, text: said?.word ?? "no data" };
+  if (!doc.scored[batch]) return { look: lookOf(said) ?? "gap", sign: said?.sign ?? "○", breaches: 0, text: said?.word ?? "no data" };
   if (breaches) return { look: "bad", sign: "✕", breaches, text: `${count(breaches, "score")} beyond ${breaches === 1 ? "its limit" : "their limits"}` };
   if (doc.counts.gated[batch]) return { look: "held", sign: "⊘", breaches, text: "held back" };
   const unsure = doc.counts.insufficient[batch];
@@ -74,6 +74,7 @@ function drawKey(batches, coming) {
     ...(doc.newest === null ? [] : [element("span", {}, element("i"), [doc.counts.ok, doc.counts.breach, doc.counts.insufficient].some((counts) => counts.some(Boolean)) ? "within limits" : "scored")]),
     ...(looks.some(({ look }) => look === "bad") ? [element("span", { class: "bad" }, "✕ number of scores beyond their limit")] : []),
     ...(looks.some(({ look }) => look === "gap") ? [element("span", { class: "gap" }, element("i"), "no data")] : []),
+    ...(looks.some(({ look }) => look === "held") ? [element("span", { class: "held" }, "⊘ held back, ! refused")] : []),
     ...(coming ? [element("span", {}, "outlined: still to come")] : []),
     element("span", { class: "releases" }, "⚑ release: ", releases.length ? name(releases.slice(0, 3).join("; ")) : "none marked"));
 }

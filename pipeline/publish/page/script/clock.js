@@ -39,7 +39,7 @@ function lateness() {
   const ended = dateOf(doc.batches[doc.newest]) && doc.about.schedule_end && doc.about.schedule_end <= doc.batches[doc.newest].slice(0, 10);
   return ended
     ? { late: false, sentence: `No day is due any more: ${old}.`, second: "" }
-    : { late: true, word: "Old", sentence: `This page is ${ago(age)} old.`, second: `${capital(old)}, and none came since.` };
+    : { late: true, word: "Old", sentence: `No ${unitOf([doc.batches[doc.newest]])} came after ${newest}.`, second: `${capital(old)}.` };
 }
 
 // Above the verdict, unless that says it itself.

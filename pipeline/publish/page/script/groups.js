@@ -116,7 +116,7 @@ function drawGroups() {
     return;
   }
   const { about } = parts[0];
-  byId("h-groups").replaceChildren(name(groupFinding(parts[0], metric, batch)));
+  byId("h-groups").replaceChildren(name(groupFinding(parts, metric, batch)));
   const rows = element("div", { class: "rows" }, groupScale(axis));
   for (const { attribute, rows: found } of parts) {
     const losing = losingGroup(attribute, metric, batch);
@@ -147,7 +147,8 @@ function losingGroup(attribute, metric, batch) {
   return -1;
 }
 
-function groupFinding({ rows, about, attribute }, metric, batch) {
+function groupFinding(parts, metric, batch) {
+  const [{ rows, about, attribute }] = parts;
   const compared = rows.filter((row) => row.compared && row.away !== null);
   if (!compared.length) return "Who got how much";
   const [worst] = compared;
@@ -155,7 +156,7 @@ function groupFinding({ rows, about, attribute }, metric, batch) {
   if (losingGroup(attribute, metric, batch) >= 0 || (!worst.maybe && Math.abs(worst.away) >= 0.1)) {
     return `${groupTitle(worst.group)} got ${awayText(worst, about)} ${than}`;
   }
-  const most = Math.max(...compared.map((row) => Math.abs(row.away)));
+  const most = Math.max(...parts.flatMap((part) => part.rows).filter((row) => row.compared && row.away !== null).map((row) => Math.abs(row.away)));
   if (most === 0) return "All groups got the same";
   return about.parity === "zero" ? `No group is further than ${digits(most)} from its equal share`
     : `No group is further than ${percent(most)} from ${about.parity === "average" ? "the average item" : "equal"}`;

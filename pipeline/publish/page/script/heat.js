@@ -37,8 +37,10 @@ function sliceColumns(judged) {
   const byName = (a, b) => (doc.slices[a][0] < doc.slices[b][0] ? -1 : doc.slices[a][0] > doc.slices[b][0] ? 1
     : sliceName(a) < sliceName(b) ? -1 : 1);
   if (all.length <= SLICES_A_PAGE) return { shown: all.sort(byName), pages: 1, all };
-  const breaches = new Map(all.map((slice) => [slice, judged.filter((row) => row.cells.get(slice)?.status === "breach").length]));
-  all.sort((a, b) => breaches.get(b) - breaches.get(a) || a - b);
+  const countOf = (status) => new Map(all.map((slice) => [slice, judged.filter((row) => row.cells.get(slice)?.status === status).length]));
+  const breaches = countOf("breach");
+  const unsure = countOf("insufficient");
+  all.sort((a, b) => breaches.get(b) - breaches.get(a) || unsure.get(b) - unsure.get(a) || a - b);
   const pages = Math.ceil(all.length / SLICES_A_PAGE);
   slicePage = Math.min(slicePage, pages - 1);
   return { shown: all.slice(slicePage * SLICES_A_PAGE, (slicePage + 1) * SLICES_A_PAGE), pages, all };

@@ -20,7 +20,7 @@ function drawTop() {
 function drawVerdict() {
   const said = conclusion();
   const stale = lateness();
-  const bad = STATE_CLASS[said.state] === "bad";
+  const bad = lookOf(said) === "bad";
   // A page that is overdue looks it, unless there is something worse to say.
   const overdue = stale?.late && chosen.batch === doc.newest && ["calm", "no_limits"].includes(said.state);
   drawStale(stale, overdue);
@@ -28,7 +28,7 @@ function drawVerdict() {
     ? { ...said, sign: "○", word: stale.word, note: `Until then: ${said.word.toLowerCase()}`, sentence: stale.sentence, emphasis: null,
       second: `${stale.second} What follows is of ${plainDay(doc.batches[doc.newest])}: ${said.sentence}` } : said;
   document.documentElement.classList.toggle("bad-day", bad);
-  byId("chip").className = `chip ${overdue ? "unsure" : STATE_CLASS[said.state] ?? ""}`;
+  byId("chip").className = `chip ${overdue ? "unsure" : lookOf(said) ?? ""}`;
   byId("chip").textContent = `${shown.sign} ${shown.word}`;
   byId("note").textContent = shown.note ?? "";
   const [before, after] = shown.emphasis && shown.sentence.includes(shown.emphasis)
@@ -60,7 +60,7 @@ function drawActions(said, bad) {
   if (doc.lists.some((list) => list.batch === chosen.batch)) acts.push(element("a", { class: first(), href: "#lists", "data-to": "lists" }, "See the lists of this day"));
   if (said.explain) acts.push(copyButton("Copy the explain command", said.explain, first()));
   if (said.acknowledge) acts.push(copyButton("Acknowledge", said.acknowledge, first()));
-  const before = doc.conclusions.findLastIndex((each, n) => n < chosen.batch && STATE_CLASS[each?.state] === "bad");
+  const before = doc.conclusions.findLastIndex((each, n) => n < chosen.batch && lookOf(each) === "bad");
   if (!bad && before >= 0) acts.push(element("a", { class: "act", href: address({ batch: before, explicit: false }) }, "Go to the last breach"));
   byId("acts").replaceChildren(...acts);
   byId("said").textContent = "";
@@ -96,7 +96,7 @@ function nextSteps() {
   return element("div", { class: "part" }, element("h2", {}, "Next, in this order"), element("ol", { class: "steps" },
     element("li", {}, element("div", {}, element("b", {}, "Set a limit"),
       ...(yaml ? reasons.map((reason) => small(name(reason))) : [small("This command proposes limits from chance and from the days there are:")]),
-      ...(attributes.length > 1 ? [small(`Attributes by their distance from chance: ${attributes.join(", ")}.`)] : []),
+      ...(attributes.length > 1 ? [small(`Attributes, the furthest from chance first: ${attributes.join(", ")}.`)] : []),
       element("pre", {}, lines), copyButton(yaml ? "Copy these lines" : "Copy the command", lines))),
     element("li", {}, element("div", {}, element("b", {}, "Say who hears of a breach"),
       small("A command or a webhook, under ", element("code", {}, "notify"), " in the same file."))),

@@ -84,7 +84,7 @@ function gapsOf(box, svg, batches, { x }) {
   batches.forEach((batch, n) => {
     if (doc.scored[batch]) return;
     svg.append(drawing("line", { class: "break", x1: x(n), x2: x(n), y1: 0, y2: 100 }));
-    if (!n || doc.scored[batches[n - 1]]) put(box, { class: "gap label" }, x(n), null, "no data");
+    if (!n || doc.scored[batches[n - 1]]) put(box, { class: "gap label" }, x(n), null, (doc.states[batch] ?? "no_data").replaceAll("_", " "));
   });
 }
 

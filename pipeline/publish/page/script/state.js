@@ -5,6 +5,8 @@ const SIGNS = { breach: "✕", composition: "≠", insufficient: "?", gated: "�
 const STATUS_WORDS = { breach: "beyond its limit", composition: "explained by chance", insufficient: "unsure",
   gated: "held back", undefined: "no value", ok: "within its limit", not_judged: "no limit" };
 const STATUS_CLASS = { breach: "bad", insufficient: "unsure", undefined: "unsure", gated: "held", composition: "mixed" };
+// A reversal that is a breach has the sign of one.
+const lookOf = (said) => (said?.sign === "✕" ? "bad" : STATE_CLASS[said?.state]);
 const STATE_CLASS = { new_breach: "bad", breach: "bad", insufficient: "unsure", undefined: "unsure", gated: "held", refused: "held" };
 const LINE_BATCHES = 31;
 const BAND_BATCHES = 62;
