@@ -80,13 +80,14 @@ def read_batches(
             name, row["state"], row["scored"], message, counts[name], before=before, shown=shown
         )
         before = [batches[name], *before[: _BACK - 1]]
+    # A history that somebody edited may hold scores of batches that it does not name.
+    unnamed = Batch("", "missing", False, "", {})
     for row in _rows(connection, _candidates(in_order)):
-        batches[row["batch"]].scores.append(row)
+        batches.get(row["batch"], unnamed).scores.append(row)
     for row in _rows(connection, _without_limits()):
-        batches[row["batch"]].unjudged.append(row)
+        batches.get(row["batch"], unnamed).unjudged.append(row)
     for row in _rows(connection, "FROM v_gates ORDER BY passed, gate, attribute NULLS FIRST"):
-        if row["batch"] in batches:
-            batches[row["batch"]].gates.append(row)
+        batches.get(row["batch"], unnamed).gates.append(row)
     for row in _rows(connection, "FROM v_alerts WHERE state <> 'withdrawn'"):
         for name, batch in batches.items():
             if row["opened"] <= name <= row["last_seen"]:
@@ -95,8 +96,7 @@ def read_batches(
         connection,
         "SELECT batch, count(*) FILTER (shift OR outlier) AS moved FROM v_changes GROUP BY batch",
     ):
-        if row["batch"] in batches:
-            batches[row["batch"]].moved = row["moved"]
+        batches.get(row["batch"], unnamed).moved = row["moved"]
     return batches
 
 

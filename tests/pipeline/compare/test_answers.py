@@ -331,7 +331,9 @@ def test_the_first_sentence_answers(world: tuple[str, Settings], charset: str) -
     cause, settings = world
     shown = printed(settings, charset=charset)
     assert max(map(len, shown)) <= 80
-    sentence = " ".join(" ".join(shown[: shown.index("")]).split())
+    first, answer = " ".join(" ".join(shown[: shown.index("")]).split()).split(". EXP@1", 1)
+    assert first.startswith("F got ")
+    sentence = f"EXP@1{answer}"
     assert sentence == explain(settings, B, LABEL).sentence
     assert sentence.count(". ") == 0
     words = {

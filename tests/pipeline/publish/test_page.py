@@ -92,6 +92,7 @@ def document_of(settings: Settings) -> Data:
         return document(copy, settings).data
 
 
+@pytest.mark.slow
 def test_every_current_score_is_on_the_page_whole(small_store: Settings) -> None:
     data = document_of(small_store)
     shown = set()
