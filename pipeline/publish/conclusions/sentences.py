@@ -16,6 +16,8 @@ from pipeline.scores.score_texts import ScoreTexts
 from schemas.columns import Row
 from schemas.monitoring import MISSING_GROUP
 
+_NOT_DONE = {"refused": "was refused", "no_data": "found no data", "failed": "failed"}
+"""What became of an attempt that left the scores of an earlier one."""
 _RULE = re.compile(r"  [a-z_]+: [0-9]")
 """A line of a message that says how many rows broke a rule."""
 _RULES = 2
@@ -52,8 +54,13 @@ class About(NamedTuple):
 def said_of(about: About) -> Said:
     """What there is to say."""
     if about.score is None and about.choice.state in _NEED_A_SCORE:
-        return Said("No score of groups has a value.", "The reasons stand with the scores.")
-    return _SENTENCES[about.choice.state](about)
+        said = Said("No score of groups has a value.", "The reasons stand with the scores.")
+    else:
+        said = _SENTENCES[about.choice.state](about)
+    if about.batch.is_scored and about.batch.state in _NOT_DONE:
+        last = f"The last attempt {_NOT_DONE[about.batch.state]}; this is of the one before."
+        said = said._replace(second=_joined(said.second, last))
+    return said
 
 
 def _limits(score: ScoreTexts, noun: str) -> str:

@@ -171,6 +171,18 @@ def test_sentences_agree_with_scores(tmp_path: Path) -> None:
             assert row["emphasis"] in row["sentence"]
 
 
+def test_scores_of_an_earlier_attempt_say_so(tmp_path: Path) -> None:
+    nights: dict[str, Rows | str] = {"2026-01-04": WORST}
+    settings = audited(tmp_path, nights, thresholds={"EXP.MinMaxRatio": {"min": 0.8}})
+    (tmp_path / "logs" / "2026-01-04" / "part.csv").write_text("not,a,log\n1,2,3\n", "utf-8")
+    for _ in backfill(settings, ["2026-01-04"]):
+        pass
+    row = concluded(settings)["2026-01-04"]
+    assert row["state"] == "new_breach"
+    assert row["second"].endswith("The last attempt was refused; this is of the one before.")
+    assert facts(row)["Last attempt"].startswith("refused")
+
+
 def test_without_limits_the_worst_group_is_still_named(tmp_path: Path) -> None:
     nothing = [*ranking("q1", "MMMF"), *ranking("q2", "MMMF")]
     settings = audit(tmp_path, metrics=["EXP", "EXP@3"], labels=LABELS)

@@ -38,7 +38,7 @@ function lateness() {
   const old = `the newest ${unitOf([doc.batches[doc.newest]])} on this page, ${newest}, is ${ago(age)} old`;
   const ended = dateOf(doc.batches[doc.newest]) && doc.about.schedule_end && doc.about.schedule_end <= doc.batches[doc.newest].slice(0, 10);
   return ended
-    ? { late: false, sentence: `No day is due any more: ${old}.`, second: "" }
+    ? { late: false, word: "Ended", sentence: `No day is due any more: ${old}.`, second: "" }
     : { late: true, word: "Old", sentence: `No ${unitOf([doc.batches[doc.newest]])} came after ${newest}.`, second: `${capital(old)}.` };
 }
 
@@ -46,8 +46,8 @@ function lateness() {
 function drawStale(stale, isVerdict) {
   const place = byId("stale");
   place.hidden = !stale || isVerdict;
-  place.className = stale?.late ? "stale late" : "stale";
-  if (stale) place.replaceChildren(...(stale.late ? [element("b", {}, `○ ${stale.word}: `), `${stale.sentence} ${stale.second}`] : [stale.sentence]));
+  place.className = "stale";
+  if (stale) place.replaceChildren(element("b", {}, `○ ${stale.word}: `), `${stale.sentence} ${stale.second}`);
   const when = byId("when");
   const next = doc.due.find(([, due]) => due > Date.now());
   when.textContent = `Published ${when.dataset.text} (${ago(Date.now() - Number(when.dataset.epoch))} ago).`

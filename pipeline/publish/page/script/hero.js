@@ -41,7 +41,8 @@ function drawVerdict() {
   byId("facts").replaceChildren(...(shown.facts ?? []).map((fact) => element("div", {},
     element("dt", {}, fact.name), element("dd", {}, element("b", {}, fact.text), ...(fact.more ? [" ", element("span", { class: "small" }, fact.more)] : [])))));
   drawActions(said, bad);
-  document.title = overdue ? `○ ${stale.sentence}` : said.title ?? `${said.sign} ${said.sentence}`;
+  const title = said.title ?? `${said.sign} ${said.sentence}`;
+  document.title = overdue ? `○ ${stale.sentence}` : stale && said.sign === "✓" ? `○ ${stale.word}: ${title}` : title;
   byId("now").textContent = `${longDay(doc.batches[chosen.batch])}: ${shown.word}. ${shown.sentence}`;
 }
 
