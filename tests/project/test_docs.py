@@ -451,6 +451,16 @@ def _about(rows: Rows) -> None:
     assert row["views_version"] == VIEWS_VERSION
 
 
+def _conclusions(rows: Rows) -> None:
+    said = {row["batch"]: row for row in rows}
+    bad, fine, gap, missing = (said[day] for day in ("2026-01-19", DONE[-1], NO_LOG, "2026-01-30"))
+    assert (bad["sign"], bad["since"]) == ("✕", "2026-01-19")
+    assert bad["sentence"] == "Women got 72% of the exposure per item that men got."
+    assert fine["sentence"] == "No score is beyond its limit."
+    assert gap["sentence"] == "No data came for 24 January."
+    assert missing["sentence"] == "Nobody has run 2026-01-30."
+
+
 def _last_night(rows: Rows) -> None:
     (row,) = rows
     assert (row["batch"], row["state"], row["scored"]) == ("2026-01-30", "missing", False)
@@ -597,6 +607,7 @@ ANSWERS: dict[str, Callable[[Rows], None]] = {
     "releases beside each other": _releases,
     "how old the copy is": _about,
     "whether last night is there": _last_night,
+    "what the last batches came to, in sentences": _conclusions,
     "verdicts of the newest batch": _newest_verdicts,
     "trend of one score over time, with its interval": _over_time,
     "a heat map: score by slice": _heat,
