@@ -76,6 +76,8 @@ def _facts(about: About, names: Names) -> Iterator[Fact]:
 def _since(about: About) -> Fact:
     row = about.choice.score or {}
     opened, now = row.get("opened"), about.batch.name
+    if opened == now and row.get("former_loser"):
+        return Fact("Since", f"This {about.noun}", "Before, it was a breach of another group.")
     if opened == now:
         judged = (
             other.is_scored and other.counts["ok"] and not other.counts["breach"]
