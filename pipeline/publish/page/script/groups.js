@@ -150,7 +150,7 @@ function losingGroup(attribute, metric, batch) {
 function groupFinding(parts, metric, batch) {
   const [{ rows, about, attribute }] = parts;
   const compared = rows.filter((row) => row.compared && row.away !== null);
-  if (!compared.length) return "Who got how much";
+  if (!compared.length || isHeldBack()) return "Who got how much";
   const [worst] = compared;
   const than = { average: "than the average item", mean: "than the mean of the groups", half: "than half of the pairs", zero: "the equal share" }[about.parity];
   if (losingGroup(attribute, metric, batch) >= 0 || (!worst.maybe && Math.abs(worst.away) >= 0.1)) {

@@ -4,6 +4,9 @@ const conclusion = () => doc.conclusions[chosen.batch]
   ?? { state: doc.states[chosen.batch], sign: "○", word: capital(doc.states[chosen.batch].replace("_", " ")),
     note: "", sentence: `There are no scores of ${plainDay(doc.batches[chosen.batch])}.`, second: "", small: "", facts: [] };
 
+// Of a day that is not judged, headings claim nothing.
+const isHeldBack = () => conclusion().state === "gated";
+
 function drawTop() {
   const last = doc.batches.length - 1;
   const step = (batch, sign, text, rel) => (batch < 0 || batch > last

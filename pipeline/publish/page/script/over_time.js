@@ -44,6 +44,7 @@ function timeFinding({ group, columns }, batch) {
   const usual = usualBefore(columns, batch);
   const value = raw(columns, batch);
   if (!usual || value === null) return `${groupTitle(group)} over time`;
+  if (isHeldBack()) return "Groups over time";
   if (!usual.moved(value)) return `${groupTitle(group)} as on other days`;
   return `${groupTitle(group)} ${value < usual.center ? "fell" : "rose"} to ${digits(value)}, usually ${digits(usual.center)}`;
 }
@@ -99,6 +100,7 @@ function qualityFinding(quality, columns, batch) {
   const usual = usualBefore(quality, batch);
   const value = raw(quality, batch);
   if (!usual || value === null) return "Fairness against quality";
+  if (isHeldBack()) return "Fairness and quality";
   if (!usual.moved(value)) return "Quality as usual";
   const fell = value < usual.center;
   const bad = at(columns, batch)?.status === "breach";
