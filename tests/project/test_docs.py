@@ -534,7 +534,7 @@ def _alert_lives(rows: Rows) -> None:
 def _alert_texts(rows: Rows) -> None:
     (row,) = rows
     assert row["batch"] == UNFAIR
-    assert "Worst off: F" in row["text"]
+    assert "Worst off: women" in row["text"]
 
 
 def _followed(rows: Rows) -> None:
