@@ -49,7 +49,7 @@ def test_the_strictest_limit_that_leaves_room_for_ordinary_batches() -> None:
     assert found.reason == (
         "In 28 batches usually 0.950, ordinary ones down to 0.906, the lowest 0.940 (2026-01-01). "
         "Chance alone passes 0.930 in 5 of 100 batches. "
-        "0.9 leaves room for both; no batch lies beyond it. "
+        "0.9 leaves room for both; none of these batches lies beyond it. "
         "Four fifths (0.8), a convention and not a law, would be looser."
     )
 
