@@ -160,7 +160,8 @@ def test_scores_by_slice_are_those_of_the_copy(
                 fold.click()
             # A fold draws its table once the browser has told it that it is open.
             watched.page.wait_for_function(
-                "() => [...document.querySelectorAll('.fold')].every(each => each.querySelector('table'))"
+                "() => [...document.querySelectorAll('.fold')]"
+                ".every(each => each.querySelector('table'))"
             )
             found = watched.page.locator("td.c a").evaluate_all(
                 "all => all.map(each => [each.dataset.label, each.dataset.attribute ?? 'null', "
