@@ -120,7 +120,7 @@ CONCLUSIONS = Table(
         Column(
             "state",
             "VARCHAR",
-            "new_breach, breach, reversal, gated, composition, "
+            "new_breach, breach, reversal, gated, window, composition, "
             "insufficient, undefined, calm, no_limits, withheld, refused, no_data, failed; in the "
             "view missing, too",
         ),

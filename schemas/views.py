@@ -138,7 +138,6 @@ _COVERAGE = View(
     f"WHERE due_at <= {NOW} OR status IS NOT NULL",
     order="batch",
 )
-_STATES = ("done", *BATCH_STATUSES[1:], "missing", "absent")
 _TRENDS = ("center", "spread", "baseline", "residual", "ewma", "cusum")
 _NEWS = (
     *("p_adjusted", "shift", "since", "improved", "level_before", "level_now", "outlier"),

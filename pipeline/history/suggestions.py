@@ -32,6 +32,11 @@ from pipeline.settings.audit import Settings
 from pipeline.settings.choices import followed_scores
 from schemas.judged import as_judged
 
+FIRST = ("EXP", "ARP")
+"""Metrics to begin with: who is seen how much, and who stands above whom.  Every further limit is
+one more that chance passes some day."""
+HEAD = "thresholds:\n"
+"""The first of the lines that ``limit_yaml`` gives."""
 LEAST = 7
 """Batches from which on a limit can be taken from them."""
 MOST = 28

@@ -18,6 +18,7 @@ from pipeline.terminal.printing import harmless, printable
 _STYLE_OF = {
     "new_breach": "breach",
     "breach": "breach",
+    "window": "breach",
     "reversal": "breach",
     "gated": "gated",
     "refused": "refused",

@@ -9,13 +9,16 @@ from textwrap import wrap
 from rich.console import Console
 
 from pipeline.formatting.numbers import counted, number
-from pipeline.history.suggestions import Suggestion, limit_yaml, loosest, ranked_attributes
+from pipeline.history.suggestions import (
+    FIRST,
+    HEAD,
+    Suggestion,
+    limit_yaml,
+    loosest,
+    ranked_attributes,
+)
+from pipeline.settings.labels import JOIN
 from pipeline.terminal.printing import harmless
-
-FIRST = ("EXP", "ARP")
-"""Metrics to begin with: who is seen how much, and who stands above whom.  Every further limit is
-one more that chance passes some day."""
-_HEAD = "thresholds:\n"
 
 
 def print_suggestions(
@@ -49,13 +52,13 @@ def print_suggestions(
         if (chosen := loosest(known)) is None:
             continue
         if not begun:
-            out.print(_HEAD.strip())
+            out.print(HEAD.strip())
             begun = True
         for each in known:
             own = "" if each.limit_value == chosen.limit_value else f" ({each.limit_value:g} alone)"
             say(f"{each.attribute}{own}: {each.reason}", "  ")
         lines = limit_yaml(chosen, [each.attribute for each in known])
-        for line in lines.removeprefix(_HEAD).splitlines():
+        for line in lines.removeprefix(HEAD).splitlines():
             out.print(harmless(line), markup=False, soft_wrap=True)
     for each in without:
         say(f"{each.label} of {each.attribute}: {each.reason}")
@@ -65,7 +68,7 @@ def print_suggestions(
 
 def _alone(found: Sequence[Suggestion]) -> list[Suggestion]:
     """Those of single attributes; intersections have smaller groups, and looser limits."""
-    return [each for each in found if "*" not in each.attribute] or list(found)
+    return [each for each in found if JOIN not in each.attribute] or list(found)
 
 
 def _ranking(found: Sequence[Suggestion]) -> str:

@@ -1,9 +1,9 @@
 """Which state a batch is in, and which score speaks for it.
 
-The worst state speaks: a breach, a closed gate, another group losing, what chance explains, what
-cannot be judged.  Of several scores, a new breach speaks before an old one, the whole batch before
-slices, then the order of the thresholds in the settings, and then the score furthest beyond its
-limit, or closest to it.
+The worst state speaks: a breach, a closed gate, a breach of several days together, another group
+losing, what chance explains, what cannot be judged.  Of several scores, a new breach speaks before
+an old one, the whole batch before slices, then the order of the thresholds in the settings, and
+then the score furthest beyond its limit, or closest to it.
 
 Not here: the words (``sentences``).
 """
@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from metrics import WHOLE
 from pipeline.publish.conclusions.reading import Batch
 from schemas.columns import Row
+from schemas.monitoring import SERIES_KEY
 
 STATES = (
     "new_breach",
     "breach",
     "reversal",
     "gated",
+    "window",
     "composition",
     "insufficient",
     "undefined",
@@ -35,10 +37,14 @@ STATES = (
 
 @dataclass(frozen=True)
 class Choice:
-    """``state`` is one of STATES; ``score`` is the row that speaks, None where there is none."""
+    """``state`` is one of STATES; ``score`` is the row that speaks, None where there is none.
+
+    ``alert`` is the alert that the state is about.
+    """
 
     state: str
     score: Row | None = None
+    alert: Row | None = None
 
 
 def choice_of(batch: Batch) -> Choice:
@@ -60,6 +66,10 @@ def choice_of(batch: Batch) -> Choice:
         return Choice("reversal" if first["former_loser"] else "new_breach", first)
     if gated := by_status.get("gated"):
         return Choice("gated", gated[0])
+    for alert in batch.alerts:
+        if alert["kind"] == "window":
+            same = (row for row in batch.scores if all(row[n] == alert[n] for n in SERIES_KEY))
+            return Choice("window", next(same, None), alert)
     turned = {
         (row["attribute"], row["reading_of"])
         for row in batch.alerts

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 from pipeline.formatting.batches import batch_text
+from pipeline.formatting.looks import LOOKS
 from pipeline.formatting.numbers import counted
 from pipeline.publish.conclusions.choice import Choice, choice_of
 from pipeline.publish.conclusions.facts import facts_of
@@ -24,21 +25,22 @@ from schemas.copy import CONCLUSIONS
 from schemas.monitoring import SERIES_KEY
 
 _CHIPS: Mapping[str, tuple[str, str]] = {
-    "new_breach": ("✕", "New breach"),
-    "breach": ("✕", "Breach"),
+    "new_breach": (LOOKS["breach"].symbol, "New breach"),
+    "breach": (LOOKS["breach"].symbol, "Breach"),
+    "window": (LOOKS["breach"].symbol, "Breach over several days"),
     "reversal": ("⇄", "Another group loses"),
-    "gated": ("⊘", "Held back"),
-    "composition": ("≠", "Explained by chance"),
-    "insufficient": ("?", "Unsure"),
-    "undefined": ("∅", "No value"),
-    "calm": ("✓", "Within limits"),
-    "no_limits": ("–", "Not judged"),
-    "withheld": ("–", "Kept back"),
-    "refused": ("!", "Refused"),
-    "no_data": ("□", "No data"),
-    "failed": ("■", "Failed"),
+    "gated": (LOOKS["gated"].symbol, "Held back"),
+    "composition": (LOOKS["composition"].symbol, "Explained by chance"),
+    "insufficient": (LOOKS["insufficient"].symbol, "Unsure"),
+    "undefined": (LOOKS["undefined"].symbol, "No value"),
+    "calm": (LOOKS["ok"].symbol, "Within limits"),
+    "no_limits": (LOOKS["not_judged"].symbol, "Not judged"),
+    "withheld": (LOOKS["not_judged"].symbol, "Kept back"),
+    "refused": (LOOKS["refused"].symbol, "Refused"),
+    "no_data": (LOOKS["no_data"].symbol, "No data"),
+    "failed": (LOOKS["failed"].symbol, "Failed"),
 }
-"""The sign and the word of each state; the signs are those of verdicts where there is one."""
+"""The sign and the word of each state."""
 
 
 def conclusions(connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[Row]:
@@ -74,11 +76,9 @@ def _row(batch: Batch, choice: Choice, known: Mapping[str, Any], names: Names) -
             "winner": speaking["best_group"],
             "explain": _explain(batch.name, speaking),
         }
-        if speaking["status"] == "breach" and speaking.get("alert"):
-            row |= {
-                "alert": speaking["alert"],
-                "acknowledge": f"evenrank alerts ack {speaking['alert']}",
-            }
+    alert = choice.alert or (speaking if speaking and speaking["status"] == "breach" else {})
+    if alert.get("alert"):
+        row |= {"alert": alert["alert"], "acknowledge": f"evenrank alerts ack {alert['alert']}"}
     return row | {
         "batch": batch.name,
         "state": choice.state,
@@ -90,7 +90,7 @@ def _row(batch: Batch, choice: Choice, known: Mapping[str, Any], names: Names) -
         "second": said.second,
         "title": _title(sign, said.sentence, batch.name),
         "usual": known.get("usual"),
-        "since": speaking.get("opened") if speaking else None,
+        "since": (choice.alert or speaking or {}).get("opened"),
         "worst_batch": known.get("worst_batch"),
         "worst_value": known.get("worst_value"),
         "facts": json.dumps(facts_of(about, names), ensure_ascii=False),

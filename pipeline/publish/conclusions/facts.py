@@ -62,7 +62,7 @@ def _facts(about: About, names: Names) -> Iterator[Fact]:
     if batch.is_scored and not is_breach and (last := _last_breach(about)):
         yield last
     is_assessed = batch.is_scored and about.choice.state != "gated"
-    if is_assessed and not is_breach and (words := _alert_words(batch)):
+    if is_assessed and not is_breach and (words := _alert_words(about)):
         first, *more = words
         yield Fact("Alert", capital(first), _listed(more))
     if batch.is_scored and batch.state not in ("done", "unchanged"):
@@ -123,7 +123,7 @@ def _also_breaching(about: About, names: Names) -> Fact | None:
         and other["slice"] == WHOLE
         and (other["label"], other["attribute"]) != (row["label"], row["attribute"])
     ]
-    words = _alert_words(about.batch)
+    words = _alert_words(about)
     # Another attribute says more than another score of the same.
     others.sort(key=lambda other: other.row["attribute"] == row["attribute"])
     if not others:
@@ -159,9 +159,10 @@ def _last_breach(about: About) -> Fact | None:
     return None
 
 
-def _alert_words(batch: Batch) -> list[str]:
-    """What alerts of the batch are about, each kind once."""
-    kinds = (alert["kind"] for alert in batch.alerts)
+def _alert_words(about: About) -> list[str]:
+    """What alerts of the batch are about, each kind once; that of the sentence is left out."""
+    told = about.choice.alert
+    kinds = (alert["kind"] for alert in about.batch.alerts if alert is not told)
     return list(dict.fromkeys(_ALERTS[kind] for kind in kinds if kind in _ALERTS))
 
 

@@ -43,7 +43,6 @@ class Batch:
     unjudged: list[Row] = field(default_factory=list)
     gates: list[Row] = field(default_factory=list)
     alerts: list[Row] = field(default_factory=list)
-    moved: int | None = None
     before: "Sequence[Batch]" = ()
     shown: str | None = None
 
@@ -92,11 +91,6 @@ def read_batches(
         for name, batch in batches.items():
             if row["opened"] <= name <= row["last_seen"]:
                 batch.alerts.append(row)
-    for row in _rows(
-        connection,
-        "SELECT batch, count(*) FILTER (shift OR outlier) AS moved FROM v_changes GROUP BY batch",
-    ):
-        batches.get(row["batch"], unnamed).moved = row["moved"]
     return batches
 
 

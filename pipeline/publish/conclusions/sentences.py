@@ -13,6 +13,7 @@ from pipeline.formatting.sentences import attribute_text, capital, opening
 from pipeline.publish.conclusions.choice import Choice
 from pipeline.publish.conclusions.reading import Batch
 from pipeline.scores.score_texts import ScoreTexts
+from pipeline.scores.verdicts import Cause
 from schemas.columns import Row
 from schemas.monitoring import MISSING_GROUP
 
@@ -129,10 +130,11 @@ def _breach(about: About) -> Said:
             )
     since = f"{'; '.join(said)}." if said else ""
     before = score.names.group(score.row["attribute"], beside.get("loser_before"))
-    is_same = before is None or before == score.loser
-    former = "" if is_same or before is None else f"Before, it was {before.name} who got least."
+    # Without an alert that is told of, nobody knows here whether it was so before.
+    still = before is not None and before == score.loser
+    former = "" if still or before is None else f"Before, it was {before.name} who got least."
     return Said(
-        f"{score.sentence(still=is_same)}.",
+        f"{score.sentence(still=still)}.",
         _joined(since, former, _limits_sentence(score, about.noun)),
         score.texts["value"],
     )
@@ -188,32 +190,27 @@ def _insufficient(about: About) -> Said:
     if cause == MISSING_GROUP and group:
         of = attribute_text(score.row["attribute"])
         return Said(
-            f"Not one row of {group.name} came, who are usually there.",
+            f"Not one row of {group.name} came; usually there are some.",
             f"No score of {of} is judged: it would say nothing of them.",
         )
     if score.row["value"] is None:
         return Said(f"{score.title} has no value, so it is not judged.", _why_none(score))
-    if group:
-        return Said(
-            f"{score.sentence()}, on too little data to judge.",
-            _joined(f"{opening(group)}: {few_text(cause)}.", _limits_sentence(score, about.noun)),
-            score.texts["value"],
-        )
-    if interval := _interval(score):
+    value, limits = score.texts["value"], _limits_sentence(score, about.noun)
+    if cause == Cause.INTERVAL:
+        within = f"Allowing for chance, it lies {_interval(score)}."
         return Said(
             f"{score.sentence()}, which may be within the limit.",
-            _joined(
-                f"Allowing for chance, it lies {interval}.",
-                _limits_sentence(score, about.noun),
-                "Too few lists to tell.",
-            ),
-            score.texts["value"],
+            _joined(within, limits, "Too few lists to tell."),
+            value,
         )
-    return Said(
-        f"{score.sentence()}, on too little data to judge.",
-        _limits_sentence(score, about.noun),
-        score.texts["value"],
-    )
+    if cause == Cause.NOISE:
+        return Said(
+            f"{score.sentence()}, as chance alone often gives.",
+            _joined(limits, "Too few lists to tell it from chance."),
+            value,
+        )
+    few = f"{opening(group)}: {few_text(cause)}." if group else f"{capital(few_text(cause))}."
+    return Said(f"{score.sentence()}, on too little data to judge.", _joined(few, limits), value)
 
 
 def _why_none(score: ScoreTexts) -> str:
@@ -226,14 +223,20 @@ def _undefined(about: About) -> Said:
 
 
 def _calm(about: About) -> Said:
-    score, moved = _scored(about), about.batch.moved
+    score = _scored(about)
     second = "; ".join(filter(None, (score.sentence(), _limits(score, about.noun)))) + "."
-    if moved is not None:
-        scores = "1 score" if moved == 1 else f"{moved:,} scores"
-        second += f" {scores if moved else 'Nothing'} moved beyond chance."
     unsure = about.batch.counts["insufficient"]
     beyond = "No score is beyond its limit"
     return Said(f"{beyond}{', as far as can be told' if unsure else ''}.", second)
+
+
+def _window(about: About) -> Said:
+    alert = about.choice.alert or {}
+    sentence = f"This {about.noun} alone is no breach, but several days together are."
+    if alert["last_seen"] == about.batch.name:
+        # The text of an alert is about the last batch in which it was seen.
+        return Said(sentence, alert["text"].split("\n")[0])
+    return Said(sentence, f"{alert['label']}, since {about.day(alert['opened'])}.")
 
 
 def _no_limits(about: About) -> Said:
@@ -283,6 +286,7 @@ _SENTENCES: Mapping[str, Callable[[About], Said]] = {
     "composition": _composition,
     "insufficient": _insufficient,
     "undefined": _undefined,
+    "window": _window,
     "calm": _calm,
     "no_limits": _no_limits,
     "withheld": _withheld,

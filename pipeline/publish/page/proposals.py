@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from metrics import FAIRNESS
+from pipeline.formatting.sentences import attribute_text
 from pipeline.history.suggestions import (
+    FIRST,
+    HEAD,
     Suggestion,
     limit_yaml,
     loosest,
@@ -18,11 +21,6 @@ from pipeline.publish.page.reading import Copy
 from pipeline.settings.audit import Settings
 from pipeline.settings.choices import followed_scores
 from pipeline.settings.labels import JOIN
-
-_FIRST = ("EXP", "ARP")
-"""Metrics to begin with, as `evenrank suggest` does: each further limit is one more that chance
-passes some day."""
-_HEAD = "thresholds:\n"
 
 
 def proposals(copy: Copy, settings: Settings) -> dict[str, Any] | None:
@@ -42,18 +40,14 @@ def proposals(copy: Copy, settings: Settings) -> dict[str, Any] | None:
     for each in found:
         if each.limit_value is not None and JOIN not in each.attribute:
             by_label.setdefault(each.label, []).append(each)
-    first = [label for label in by_label if scores[label].measure.metric.name in _FIRST]
+    first = [label for label in by_label if scores[label].measure.metric.name in FIRST]
     parts = [part for label in first or [*by_label][:1] if (part := _limit(by_label[label]))]
     if not parts:
         return None
     distances = ranked_attributes(found)
-    far = [
-        " and ".join(name.split(JOIN))
-        for name, distance in distances.items()
-        if distance is not None
-    ]
+    far = [attribute_text(name) for name, distance in distances.items() if distance is not None]
     return {
-        "yaml": _HEAD + "".join(yaml.removeprefix(_HEAD) for yaml, _ in parts),
+        "yaml": HEAD + "".join(yaml.removeprefix(HEAD) for yaml, _ in parts),
         "reasons": [reason for _, reason in parts],
         "attributes": far,
     }

@@ -1,6 +1,7 @@
 """Conclusions: one per batch, whose sentences say what the scores of the batch say."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pipeline.publish.conclusions.sentences import _NEED_A_SCORE, _SENTENCES, Ab
 from pipeline.publish.copy import publish
 from pipeline.runs.batches import backfill
 from pipeline.scores.score_texts import Names, ScoreTexts
+from pipeline.scores.verdicts import Cause
 from pipeline.settings.audit import Settings
 from pipeline.settings.value_labels import ValueLabels
 from pipeline.store.paths import store_of
@@ -256,6 +258,60 @@ def test_every_state_has_words() -> None:
 def judged(status: str, **more: Any) -> dict[str, Any]:
     row = {"status": status, "slice": "all", "slice_value": "all", "attribute": "gender"}
     return {**row, "label": "EXP.MinMaxRatio", "is_new": None, "former_loser": None, **more}
+
+
+def about_of(row: dict[str, Any], alerts: Sequence[dict[str, Any]] = ()) -> About:
+    limits = {"threshold_min": 0.8, "threshold_max": None, "reason": None, "opened": None}
+    ends = {"worst_group": "F", "best_group": "M", "lower": 0.6, "upper": 0.79, "value": 0.7}
+    row = {"metric": "EXP", "aggregation": "MinMaxRatio", **limits, **ends, **row}
+    counts = {"scores": 5, "insufficient": 0}
+    batch = Batch("2026-01-05", "done", True, "", counts, scores=[row], alerts=[*alerts])
+    choice = choice_of(batch)
+    score = ScoreTexts(choice.score, NAMES) if choice.score else None
+    return About(batch, choice, score, {})
+
+
+NAMES = Names(ValueLabels(LABELS), top_is_good=True)
+SAID = "Women got 70% of the exposure per item that men got"
+
+
+@pytest.mark.parametrize(
+    ("reason", "sentence", "second"),
+    [
+        (Cause.INTERVAL, f"{SAID}, which may be within the limit.", "it lies between 60% and 79%"),
+        (Cause.NOISE, f"{SAID}, as chance alone often gives.", "Too few lists to tell it"),
+        (Cause.NO_INTERVAL, f"{SAID}, on too little data to judge.", "The limit is 80%."),
+        (Cause.FEW_QUERIES, f"{SAID}, on too little data to judge.", "Few queries. The limit"),
+        ("few_queries: F", f"{SAID}, on too little data to judge.", "Women: few queries."),
+        ("missing_group: F", "Not one row of women came; usually there are some.", "No score of"),
+    ],
+)
+def test_what_is_unsure_says_why(reason: str, sentence: str, second: str) -> None:
+    said = said_of(about_of(judged("insufficient", status_reason=str(reason))))
+    assert said.sentence == sentence
+    assert second in said.second
+
+
+def test_nothing_is_still_so_that_nobody_knows_of() -> None:
+    """Where alerts are not told, a breach may be the first."""
+    about = about_of(judged("breach"))
+    assert (about.choice.state, said_of(about).sentence) == ("breach", f"{SAID}.")
+
+
+def test_a_breach_of_several_days_is_no_calm_day() -> None:
+    series = {"slice": "all", "slice_value": "all", "attribute": "gender", "metric": "EXP"}
+    alert = {**series, "aggregation": "MinMaxRatio", "kind": "window", "alert": "abc"}
+    alert |= {"opened": "2026-01-04", "label": "EXP.MinMaxRatio", "text": "Over 7 days: 72%.\nx"}
+    for last_seen, second in (
+        ("2026-01-05", "Over 7 days: 72%."),
+        ("2026-01-07", "EXP.MinMaxRatio, since 4 January."),
+    ):
+        about = about_of(judged("ok"), [{**alert, "last_seen": last_seen}])
+        assert about.choice.state == "window"
+        said = said_of(about)
+        assert said.sentence == "This day alone is no breach, but several days together are."
+        assert said.second == second
+    assert about_of(judged("breach"), [{**alert, "last_seen": "x"}]).choice.state == "breach"
 
 
 @pytest.mark.parametrize(
