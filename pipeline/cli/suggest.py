@@ -53,7 +53,10 @@ def suggest(
         documents = [{**asdict(each), "yaml": each.yaml} for each in found]
         click.echo(json.dumps({"suggestions": documents}))
     elif not found:
-        raise NoData("no fairness score without a threshold is in the history")
+        raise NoData(
+            "the history has no fairness score without a threshold; run a batch first, or leave "
+            "--metric and --attribute out"
+        )
     else:
         print_suggestions(
             console(), found, every=every or bool(metric), thresholds=bool(settings.thresholds)
