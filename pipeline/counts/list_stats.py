@@ -22,7 +22,7 @@ from pipeline.counts.exact_sums import scaled, whole_numbers
 from pipeline.counts.list_sums import ListSums, Part, SliceCodes, add_lists
 from pipeline.counts.rankings import LIST_COLUMNS, Chunk, chunks_of, rankings_of
 from pipeline.counts.sql import Counting, bucket_of
-from pipeline.log.row_chunks import RowChunk, row_chunks
+from pipeline.log.row_chunks import RowChunk
 from pipeline.log.whole_lists import CHUNK_ROWS
 from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
@@ -97,8 +97,7 @@ class ListStats:
         most = max(map(len, self.names.values()), default=1)
         chunk_rows = min(CHUNK_ROWS, max(4096, _DENSE_CELLS // most))
         columns = ["cell", *(name for name in LIST_COLUMNS if known.get(name, 1))]
-        with self.connection.cursor() as reading:
-            yield from row_chunks(reading, self.counting.name, columns, chunk_rows)
+        yield from self.counting.chunks(columns, chunk_rows)
 
     def _codes(self, chunk: RowChunk) -> dict[str, IntArray]:
         """Where the group of each row stands among the names of an attribute's groups."""

@@ -17,8 +17,7 @@ from pipeline.counts.prefix_terms import PrefixTerms
 from pipeline.counts.rank_counts import Histogram, histogram_fits, tables_by_sql
 from pipeline.counts.slice_counts import ListTotals
 from pipeline.counts.sql import Counting
-from pipeline.log.row_chunks import RowChunk, row_chunks
-from pipeline.log.whole_lists import CHUNK_ROWS
+from pipeline.log.row_chunks import RowChunk
 
 
 class OnePass:
@@ -45,10 +44,8 @@ class OnePass:
         """Count all rows; makes the session table ``lists``."""
         counting, known = self._counting, self._dimensions.known
         columns = ["rank", "cell", *(name for name in KNOWN if known[name])]
-        # A session of its own reads, so that this one can write meanwhile.
-        with counting.connection.cursor() as reading:
-            for chunk in row_chunks(reading, counting.name, columns, CHUNK_ROWS):
-                self._add(chunk)
+        for chunk in counting.chunks(columns):
+            self._add(chunk)
         self._totals.store()
 
     def _add(self, chunk: RowChunk) -> None:

@@ -10,7 +10,9 @@ import duckdb
 import pyarrow
 
 from metrics import WHOLE
+from pipeline.log.row_chunks import RowChunk, row_chunks
 from pipeline.log.values import group_of
+from pipeline.log.whole_lists import CHUNK_ROWS
 from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
 from schemas.columns import Table, internal, literal, quoted
@@ -54,6 +56,12 @@ class Counting:
         self.name = database
         self.database = quoted(database)
         self._slices = slice_structs(settings)
+
+    def chunks(self, columns: Sequence[str], chunk_rows: int = CHUNK_ROWS) -> Iterator[RowChunk]:
+        """The accepted rows, whole lists at a time, each with ``columns`` of log_rows."""
+        # A session of its own reads, so that this one can write meanwhile.
+        with self.connection.cursor() as reading:
+            yield from row_chunks(reading, self.name, columns, chunk_rows)
 
     def fill(self, table: Table, query: str, *, ordered: bool = False) -> None:
         """Add the rows of ``query``, matched by name; columns that it lacks are null.
