@@ -1,83 +1,85 @@
 """Accepted rows, written as whole numbers: lists, items, combinations of attribute values, rows.
 
+Texts are looked at once each, in SQL, however many rows they stand in; rows are arrays throughout.
+
 Not here: which rows are accepted (``screening``, ``rejected_rows``), and what the tables are
 (``schemas.stored_log``).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow
 
 from metrics import UNKNOWN
+from metrics.weights import IntArray
+from pipeline.log.checked_lists import CheckedLists, held_numbers, places_of
 from pipeline.log.counted_as import count_rows, group_meant
+from pipeline.log.held_rows import Piece
 from pipeline.log.joined_items import count_joined
-from pipeline.log.reading import Reading, key_of, value_of
-from pipeline.log.rejected_rows import accepted
-from pipeline.log.screening import clean, described
-from pipeline.log.staged_rows import is_text
-from pipeline.log.validation import Broken
-from pipeline.log.values import has_control, tidy, unless_blank
+from pipeline.log.reading import Reading
+from pipeline.log.values import tidy, unless_blank
 from pipeline.privacy.hashed_ids import is_hashed, stored_id
-from schemas.columns import Column, internal, literal, quoted
-from schemas.rules import ITEM_ID, LIST_ID, MODEL_VERSION, QUERY_ID, RANK, SCORE
+from schemas.columns import internal, literal, quoted
+from schemas.rules import ITEM_ID, LIST_ID, MODEL_VERSION, POSITION, QUERY_ID, RANK
 from schemas.stored_log import LOG_ITEMS, log_cells, log_lists
-
-_LIST, _ITEM = key_of(LIST_ID), key_of(ITEM_ID)
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some accepted rows, in the columns of ``delivered``, and their lists.
+class Accepted:
+    """Rows of the lists that are let in.
 
-    ``lists`` has ``key``, ``rows``, what lists say of their request, and ``first``, their order.
-    ``apart``: rows of a list do not follow one another.  ``holes``: rows that were dropped left
-    gaps in the ranks.
+    ``lists`` is SQL of their runs, in the columns of the survey.  ``numbers`` is the list of each
+    run, -1 where it is not let in, shape (runs,); so are ``items`` and ``cells``, by what is held.
     """
 
-    rows: str
+    checked: CheckedLists
     lists: str
-    apart: bool
-    holes: bool = False
+    numbers: IntArray
+    items: IntArray
+    item_class: IntArray
+    cells: IntArray
+    classes: int = 1
+
+    def pieces(self) -> Iterator[tuple[Piece, IntArray]]:
+        """What is held of these lists, and the number of each of them."""
+        for held in self.checked.rows:
+            piece = held
+            number = self.numbers[piece.first : piece.first + len(piece.lengths)]
+            here = number >= 0
+            if not here.all():
+                rows = np.repeat(here, piece.lengths)
+                columns = {name: column[rows] for name, column in piece.columns.items()}
+                piece = Piece(piece.first, piece.lengths[here], columns)
+                number = number[here]
+            if len(number):
+                yield piece, number
+
+    def kinds(self, piece: Piece) -> IntArray:
+        """What each row of a piece says of its item: the logged attributes, then the others."""
+        own = piece.columns.get("combination")
+        of_item = self.item_class.take(piece.columns["item"]) if self.classes > 1 else None
+        if own is None:
+            return np.zeros(piece.rows, dtype=np.int64) if of_item is None else of_item
+        return own if of_item is None else own * np.int64(self.classes) + of_item
 
 
-def clean_part(*, suspects: bool, apart: bool) -> Part:
-    """Rows of the lists that are not suspect, straight from what was delivered."""
-    rows = "delivered"
-    if suspects:
-        rows = f"(FROM delivered SEMI JOIN {clean()} AS clean ON delivered.{_LIST} = clean.key)"
-    return Part(rows, clean(), apart)
+def store(reading: Reading, checked: CheckedLists, lists: str, supplied: Sequence[str]) -> Accepted:
+    """Add some lists to the tables of the stored log.
 
-
-def judged_part(reading: Reading) -> Part:
-    """Rows of suspect lists that were let in all the same."""
-    said = [f"{quoted(column.name)} AS {_delivered_as(column)}" for column in reading.columns]
-    users = [internal(name) for name in reading.users]
-    rows = f"(SELECT number, {', '.join([*said, *users])} FROM staged {accepted(reading)})"
-    about = "".join(f", any_value({name}) AS {name}" for name in described(reading))
-    lists = (
-        f"(SELECT {_LIST} AS key, min(number) AS first, count(*) AS rows{about} "
-        f"FROM {rows} GROUP BY ALL)"
-    )
-    return Part(rows, lists, apart=True, holes=reading.settings.rejects.policy == "drop_row")
-
-
-def _delivered_as(column: Column) -> str:
-    return key_of(column) if column.type == "VARCHAR" else value_of(column)
-
-
-def store(reading: Reading, part: Part, supplied: Sequence[str]) -> None:
-    """Add ``part`` to the tables of the stored log.
-
-    ``supplied`` are attributes that come from the item table.
+    ``lists`` is SQL of runs of ``checked`` in the columns of the survey; ``supplied`` are
+    attributes that come from the item table.
     """
-    _number_lists(reading, part)
-    _number_items(reading, part, supplied)
-    _number_cells(reading, part, supplied)
-    _store_rows(reading, part, supplied)
-    if reading.settings.values:
-        logged = [name for name in reading.settings.attribute_columns if name not in supplied]
-        count_rows(reading, part.rows, logged)
-        items = f"{part.rows} AS log JOIN item_numbers AS items ON log.{_ITEM} = items.key"
-        count_rows(reading, items, supplied)
+    nothing = np.empty(0, dtype=np.int64)
+    numbers = _number_lists(reading, checked, lists)
+    accepted = Accepted(checked, lists, numbers, nothing, nothing, nothing)
+    accepted = _number_items(reading, accepted, supplied)
+    accepted = _number_cells(reading, accepted, supplied)
+    _store_rows(reading, accepted)
+    return accepted
 
 
 def _following(reading: Reading, table: str) -> str:
@@ -86,18 +88,25 @@ def _following(reading: Reading, table: str) -> str:
     return f"{there} - 1 + row_number() OVER"
 
 
-def _number_lists(reading: Reading, part: Part) -> None:
+def _numbered(reading: Reading, query: str, size: int) -> IntArray:
+    """An array of the second column of a query by the first; -1 where it has no row."""
+    found = reading.connection.sql(query).to_arrow_table()
+    numbers = np.full(size, -1, dtype=np.int64)
+    numbers[found.column(0).to_numpy()] = found.column(1).to_numpy()
+    return numbers
+
+
+def _number_lists(reading: Reading, checked: CheckedLists, lists: str) -> IntArray:
     table = log_lists(reading.settings.slices)
     reading.run(
         "CREATE OR REPLACE TEMP TABLE list_numbers AS SELECT "
-        f"({_following(reading, table.name)} (ORDER BY first))::INTEGER AS list, * "
-        f"FROM {part.lists}"
+        f"({_following(reading, table.name)} (ORDER BY run))::INTEGER AS list, * FROM {lists}"
     )
     own = "CAST(key AS VARCHAR)"
     kept = stored_id(reading.settings, LIST_ID.name, own)
     values = {LIST_ID.name: kept, QUERY_ID.name: _stored_query(reading, own)}
     if MODEL_VERSION.name in reading.logged:
-        values[MODEL_VERSION.name] = unless_blank(key_of(MODEL_VERSION))
+        values[MODEL_VERSION.name] = unless_blank(MODEL_VERSION.name)
     for name in reading.settings.slices:
         values["=" + name] = tidy(internal(name))
     values["list_rows"] = "rows"
@@ -106,6 +115,7 @@ def _number_lists(reading: Reading, part: Part) -> None:
         f"INSERT INTO {reading.database}.{table.name} BY NAME "
         f"SELECT list, {said} FROM list_numbers ORDER BY list"
     )
+    return _numbered(reading, "SELECT run, list FROM list_numbers", checked.runs_seen)
 
 
 def _stored_query(reading: Reading, own: str) -> str:
@@ -113,21 +123,35 @@ def _stored_query(reading: Reading, own: str) -> str:
     settings = reading.settings
     query = "NULL"
     if QUERY_ID.name in reading.logged:
-        query = unless_blank(key_of(QUERY_ID))
+        query = unless_blank(QUERY_ID.name)
     if is_hashed(settings, QUERY_ID.name):
         return stored_id(settings, QUERY_ID.name, f"coalesce({query}, {own})")
     return f"coalesce({query}, {stored_id(settings, LIST_ID.name, own)})"
 
 
-def _number_items(reading: Reading, part: Part, supplied: Sequence[str]) -> None:
-    """Session table ``item_numbers``: keys of items, their numbers and supplied attributes."""
+def _number_items(reading: Reading, accepted: Accepted, supplied: Sequence[str]) -> Accepted:
+    """Session table ``item_numbers``: items as they were held, their numbers and attributes."""
     log = f"{reading.database}.{LOG_ITEMS.name}"
+    count = accepted.checked.items.count
+    item_rows = np.zeros(count, dtype=np.int64)
+    for piece, _ in accepted.pieces():
+        item_rows += np.bincount(piece.columns["item"], minlength=count)
+    there = np.flatnonzero(item_rows)
+    reading.register(
+        "items_held",
+        pyarrow.table(
+            {
+                "held": there,
+                "key": accepted.checked.items.ids.take(pyarrow.array(there)),
+                "item_rows": item_rows[there],
+            }
+        ),
+    )
     kept = stored_id(reading.settings, ITEM_ID.name, "CAST(key AS VARCHAR)")
     reading.run(
-        f"CREATE OR REPLACE TEMP TABLE item_keys AS SELECT key, item_rows, {kept} AS item_id "
-        f"FROM (SELECT {_ITEM} AS key, count(*) AS item_rows FROM {part.rows} GROUP BY ALL)"
+        "CREATE OR REPLACE TEMP TABLE item_keys AS "
+        f"SELECT held, key, item_rows, {kept} AS item_id FROM items_held"
     )
-    _refuse_control(reading, part)
     reading.run(
         f"INSERT INTO {log} SELECT ({_following(reading, LOG_ITEMS.name)} ())::INTEGER, item_id "
         f"FROM item_keys ANTI JOIN {log} USING (item_id)"
@@ -138,32 +162,30 @@ def _number_items(reading: Reading, part: Part, supplied: Sequence[str]) -> None
     )
     # The item table has its ids as they were delivered.
     join = "LEFT JOIN item_table AS known ON known.item_id = CAST(key AS VARCHAR)"
-    joined = ", item_rows, known.item_id IS NOT NULL AS joined"
+    joined = ", known.item_id IS NOT NULL AS joined"
+    columns = ", ".join(map(internal, supplied))
+    classes = (
+        f", (dense_rank() OVER (ORDER BY {columns}) - 1)::INTEGER AS class" if supplied else ""
+    )
     if not supplied:
         join = joined = ""
     reading.run(
-        f"CREATE OR REPLACE TEMP TABLE item_numbers AS SELECT key, item{joined}{values} "
-        f"FROM item_keys JOIN {log} AS log USING (item_id) {join}"
+        f"CREATE OR REPLACE TEMP TABLE item_numbers AS SELECT *{classes} FROM "
+        f"(SELECT held, key, item, item_rows{joined}{values} "
+        f"FROM item_keys JOIN {log} AS log USING (item_id) {join})"
     )
-    if supplied:
-        count_joined(reading)
+    items = _numbered(reading, "SELECT held, item FROM item_numbers", count)
+    if not supplied:
+        return replace(accepted, items=items)
+    count_joined(reading)
+    of_item = _numbered(reading, "SELECT held, class FROM item_numbers", count)
+    return replace(
+        accepted, items=items, item_class=of_item, classes=int(of_item.max(initial=0)) + 1
+    )
 
 
-def _refuse_control(reading: Reading, part: Part) -> None:
-    """Broken where an item is called what nobody can see."""
-    control = has_control("key")
-    if is_text(reading, ITEM_ID) and reading.rows(
-        f"SELECT 1 FROM item_keys WHERE {control} LIMIT 1"
-    ):
-        lists = reading.connection.execute(
-            f"SELECT DISTINCT CAST({_LIST} AS VARCHAR) FROM {part.rows} "
-            f"JOIN (FROM item_keys WHERE {control}) ON key = {_ITEM}"
-        ).fetchall()
-        raise Broken([name for (name,) in lists])
-
-
-def _number_cells(reading: Reading, part: Part, supplied: Sequence[str]) -> None:
-    """Session table ``cell_numbers``: attribute values as they come, and their cell.
+def _number_cells(reading: Reading, accepted: Accepted, supplied: Sequence[str]) -> Accepted:
+    """``accepted`` with the cell of each kind of row.
 
     Values that differ in how they are written only are one, and so are those that the settings
     count as one.
@@ -173,86 +195,86 @@ def _number_cells(reading: Reading, part: Part, supplied: Sequence[str]) -> None
     log = f"{reading.database}.{table.name}"
     if not names:
         reading.run(f"INSERT INTO {log} SELECT 0 WHERE NOT EXISTS (FROM {log})")
-        return
-    columns = ", ".join(map(internal, names))
-    logged = [name for name in names if name not in supplied]
-    rows = "item_numbers"
-    if logged:
-        join = f" JOIN item_numbers ON key = {_ITEM}" if supplied else ""
-        rows = f"{part.rows}{join}"
+        return replace(accepted, cells=np.zeros(1, dtype=np.int64))
+    kinds = _kinds(reading, accepted, supplied)
+    reading.register("kinds_held", kinds)
     meant = ", ".join(
         f"{group_meant(reading, name, tidy(internal(name)))} AS {quoted('group ' + name)}"
         for name in names
     )
-    reading.run(
-        f"CREATE OR REPLACE TEMP TABLE cell_values AS SELECT *, {meant} "
-        f"FROM (SELECT DISTINCT {columns} FROM {rows})"
-    )
+    reading.run(f"CREATE OR REPLACE TEMP TABLE cell_values AS SELECT *, {meant} FROM kinds_held")
     new = ", ".join(f"{quoted('group ' + name)} AS {internal(name)}" for name in names)
+    columns = ", ".join(map(internal, names))
     reading.run(
         f"INSERT INTO {log} BY NAME SELECT "
         f"({_following(reading, table.name)} (ORDER BY {columns}))::INTEGER AS cell, * "
         f"FROM (SELECT DISTINCT {new} FROM cell_values) ANTI JOIN {log} USING ({columns})"
     )
     on = " AND ".join(f"found.{quoted('group ' + name)} = log.{internal(name)}" for name in names)
-    found = ", ".join(f"found.{internal(name)}" for name in names)
-    reading.run(
-        f"CREATE OR REPLACE TEMP TABLE cell_numbers AS SELECT {found}, log.cell "
-        f"FROM cell_values AS found JOIN {log} AS log ON {on}"
+    size = int(kinds["kind"].to_numpy().max(initial=0)) + 1
+    cells = _numbered(
+        reading, f"SELECT kind, cell FROM cell_values AS found JOIN {log} AS log ON {on}", size
     )
+    count_rows(reading, "kinds_held", names)
+    return replace(accepted, cells=cells)
 
 
-def _store_rows(reading: Reading, part: Part, supplied: Sequence[str]) -> None:
-    settings = reading.settings
-    names = settings.attribute_columns
-    logged = [name for name in names if name not in supplied]
-    items = "item_numbers"
-    if not names:
-        items = "(SELECT *, 0 AS cell FROM item_numbers)"
-    elif not logged:
-        items = (
-            f"(SELECT key, item, cell FROM item_numbers JOIN cell_numbers USING ({_all(names)}))"
-        )
-    cells = ""
-    if logged:
-        on = " AND ".join(
-            f"{'items' if name in supplied else 'log'}.{internal(name)} "
-            f"IS NOT DISTINCT FROM cells.{internal(name)}"
-            for name in names
-        )
-        cells = f"JOIN cell_numbers AS cells ON {on}"
-    ordinal = "row_number() OVER (PARTITION BY list ORDER BY {})"
-    rank = position = value_of(RANK)
-    if RANK.name not in reading.logged:
-        rank = position = ordinal.format(f"{value_of(SCORE)} DESC, CAST(log.{_ITEM} AS VARCHAR)")
-    elif settings.ranks.gaps == "compact":
-        rank = position = ordinal.format(value_of(RANK))
-    elif settings.ranks.gaps == "keep" or part.holes:
-        position = ordinal.format(value_of(RANK))
-    values = {"list": "list", "item": "item", "cell": "cell", "rank": rank, "position": position}
-    for column in reading.columns:
-        if column.name in reading.entries.names and column is not RANK:
-            values[column.name] = value_of(column)
-            if column.type == "DOUBLE":
-                # A minus before a zero says nothing, but is another value to some libraries.
-                values[column.name] += " + 0.0"
-    for name, missing in (
-        ("relevance", settings.missing_relevance),
-        ("click", settings.missing_click),
-    ):
-        if name in values and missing == "zero":
-            values[name] = f"coalesce({values[name]}, 0)"
-    select_list = ", ".join(
-        f"CAST({values[column.name]} AS {column.type}) AS {quoted(column.name)}"
-        for column in reading.entries.columns
-    )
-    order = "ORDER BY list" if part.apart or position != value_of(RANK) else ""
-    reading.run(
-        f"INSERT INTO {reading.database}.{reading.entries.name} BY NAME SELECT {select_list} "
-        f"FROM {part.rows} AS log JOIN list_numbers AS lists ON log.{_LIST} = lists.key "
-        f"JOIN {items} AS items ON log.{_ITEM} = items.key {cells} {order}"
-    )
+def _kinds(reading: Reading, accepted: Accepted, supplied: Sequence[str]) -> pyarrow.Table:
+    """What rows say of their items, each once: ``kind``, ``times``, and texts by attribute."""
+    counts = np.zeros(0, dtype=np.int64)
+    for piece, _ in accepted.pieces():
+        found = np.bincount(accepted.kinds(piece), minlength=len(counts))
+        found[: len(counts)] += counts
+        counts = found
+    kind = np.flatnonzero(counts)
+    own, of_item = np.divmod(kind, accepted.classes)
+    columns: dict[str, Any] = {"kind": kind, "times": counts[kind]}
+    for name, texts in accepted.checked.combination_values().items():
+        columns["=" + name] = texts.take(pyarrow.array(own))
+    if supplied:
+        said = ", ".join(map(internal, supplied))
+        known = reading.connection.sql(
+            f"SELECT DISTINCT class, {said} FROM item_numbers ORDER BY class"
+        ).to_arrow_table()
+        for name in supplied:
+            columns["=" + name] = known["=" + name].take(pyarrow.array(of_item))
+    return pyarrow.table(columns)
 
 
-def _all(names: Sequence[str]) -> str:
-    return ", ".join(map(internal, names))
+def _store_rows(reading: Reading, accepted: Accepted) -> None:
+    entries = reading.entries
+    schema = entries.arrow
+    extremes = accepted.checked.extremes
+
+    def batches() -> Iterator[pyarrow.RecordBatch]:
+        for piece, number in accepted.pieces():
+            columns = row_columns(accepted, piece, number)
+            arrays = []
+            for column in entries.columns:
+                values = columns[column.name]
+                missing = None
+                if column.name in extremes and extremes[column.name].missing:
+                    missing = np.isnan(values)
+                    values = np.where(missing, 0.0, values)
+                kind = column.arrow.to_pandas_dtype()
+                arrays.append(pyarrow.array(values.astype(kind, copy=False), mask=missing))
+            yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+
+    reading.register("rows_held", pyarrow.RecordBatchReader.from_batches(schema, batches()))
+    reading.run(f"INSERT INTO {reading.database}.{entries.name} BY NAME SELECT * FROM rows_held")
+
+
+def row_columns(accepted: Accepted, piece: Piece, number: IntArray) -> dict[str, npt.NDArray[Any]]:
+    """Columns of log_rows by name, for the rows of a piece; missing numbers are NaN."""
+    starts = np.cumsum(piece.lengths) - piece.lengths
+    place = places_of(starts, piece.lengths)
+    columns: dict[str, npt.NDArray[Any]] = {
+        "list": np.repeat(number, piece.lengths),
+        "item": accepted.items.take(piece.columns["item"]),
+        "cell": accepted.cells.take(accepted.kinds(piece)),
+        RANK.name: piece.columns.get("rank", place),
+        POSITION.name: place,
+    }
+    for name in accepted.checked.numbers:
+        columns[name] = held_numbers(piece.columns[name])
+    return columns

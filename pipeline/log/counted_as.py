@@ -52,13 +52,16 @@ def group_meant(reading: Reading, name: str, value: str) -> str:
 
 
 def count_rows(reading: Reading, rows: str, names: Iterable[str]) -> None:
-    """Add those of ``rows`` whose value of an attribute in ``names`` counts as another."""
+    """Add those of ``rows`` whose value of an attribute in ``names`` counts as another.
+
+    Each of ``rows`` stands for as many as its ``times`` says.
+    """
     for name in names:
         if name in reading.settings.values:
             reading.run(
                 f'INSERT INTO {_FOUND} SELECT "attribute", "value", "group", "rows" '
                 f'FROM (SELECT {tidy("written")} AS "value", sum(times)::BIGINT AS "rows" '
-                f"FROM (SELECT {internal(name)} AS written, count(*) AS times FROM {rows} "
+                f"FROM (SELECT {internal(name)} AS written, sum(times) AS times FROM {rows} "
                 f"GROUP BY ALL) GROUP BY ALL) "
                 f'JOIN {_SAID} USING ("value") WHERE "attribute" = {literal(name)}'
             )

@@ -1,50 +1,59 @@
 """From delivered files to accepted rows: read, screen, store what is clean, explain the rest.
 
-Nearly all lists obey every rule.  One scan finds those that may not; the others are stored at
-once, as whole numbers.  Suspect lists are cast and checked row by row, in SQL made from the pandera
-schemas, which finds and names every offender.  Everything that is stored is validated: pandera
-schemas over what was written decide whether the transaction commits.
+Nearly all lists obey every rule.  One pass finds those that may not and numbers all others, which
+are stored at once.  Suspect lists are cast and checked row by row, in SQL made from the pandera
+schemas, which finds and names every offender; what is let in of them takes the same pass.
+Everything that is stored is validated: pandera schemas decide whether the transaction commits.
 
 Here: the order of the steps, and limits on a batch as a whole.  Not here: any single step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 import duckdb
+import pyarrow
 
 from metrics import UNKNOWN
-from pipeline.errors import DataRefused, NoData, several
+from pipeline.errors import AuditError, DataRefused, NoData, several
 from pipeline.formatting.numbers import counted
-from pipeline.log.accepted_rows import clean_part, judged_part, store
+from pipeline.log.accepted_rows import store
 from pipeline.log.alike import notes_on_alike
+from pipeline.log.checked_lists import NUMBERS, CheckedLists, Gaps, ListTooLong
 from pipeline.log.column_mapping import Layout, layout, log_layouts, misspelt, nested_columns
 from pipeline.log.counted_as import notes_on_counted, open_counted_as
+from pipeline.log.delivered_batches import delivered_batches, described
 from pipeline.log.delivered_rows import blamed, open_delivered
+from pipeline.log.held_rows import HeldRows
 from pipeline.log.item_table import read_items
 from pipeline.log.joined_items import joined_rows, notes_on_joined, open_joined
-from pipeline.log.reading import Reading
+from pipeline.log.parquet_batches import NotReadable, are_readable, parquet_batches
+from pipeline.log.reading import Reading, key_of, value_of
 from pipeline.log.rejected_rows import RuleCount, accepted, judge, rule_counts, rule_lines
 from pipeline.log.screening import (
+    CLEAN,
     NOT_BINARY,
     SUSPECTS,
     Surveyed,
+    are_long,
+    refuse_long,
     spanning,
     survey,
     surveyed,
-    suspect,
-    too_long,
 )
 from pipeline.log.sources import Source
 from pipeline.log.staged_rows import stage
-from pipeline.log.validation import Broken, RowsMissing, gate
+from pipeline.log.validation import gate
 from pipeline.log.values import group_of
 from pipeline.log.whole_lists import ListsApart
 from pipeline.privacy.hashed_ids import hash_with_key
 from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
 from pipeline.store.tables import create, transaction
-from schemas.columns import internal, literal
+from schemas.columns import internal, literal, quoted
 from schemas.counts import GROUP_SIZES
 from schemas.history import IdsDiffer
 from schemas.rules import LOGGED, RANK
@@ -81,6 +90,13 @@ class Ingested:
     def rows_rejected(self) -> int:
         """Rows not accepted, those of rejected lists included."""
         return self.rows_read - self.rows_accepted
+
+
+class RowsMissing(AuditError):
+    """Rows were counted that did not all come when they were read."""
+
+    def __init__(self) -> None:
+        super().__init__("the files changed while they were read; run the batch again")
 
 
 class BatchRefused(DataRefused):
@@ -125,7 +141,7 @@ def ingest(
     notes = _notes(sources, layouts, logged)
     try:
         ingested = _ingested(
-            reading, sources, supplied, Ingested(rows_read, 0, 0, 0, 0, {}, (), notes)
+            reading, sources, layouts, supplied, Ingested(rows_read, 0, 0, 0, 0, {}, (), notes)
         )
     except (duckdb.OutOfMemoryException, duckdb.InterruptException):
         raise
@@ -150,21 +166,26 @@ def ingest(
 
 
 def _ingested(
-    reading: Reading, sources: Sequence[Source], supplied: Sequence[str], ingested: Ingested
+    reading: Reading,
+    sources: Sequence[Source],
+    layouts: Sequence[Layout],
+    supplied: Sequence[str],
+    ingested: Ingested,
 ) -> Ingested:
     """``ingested`` with what became of the rows of ``delivered``."""
-    survey(reading)
+    try:
+        checked = _checked(reading, sources, layouts)
+    except ListTooLong:
+        refuse_long(reading)
+        raise RowsMissing from None
+    if checked.rows_seen != ingested.rows_read:
+        raise RowsMissing
+    survey(reading, checked)
     span = spanning(reading, sources)
     ingested = replace(ingested, notes=(*ingested.notes, *([span] if span else [])))
-    most = reading.settings.limits.list_rows
-    if ingested.rows_read > most:
-        lists, longest = too_long(reading, most)
-        if lists:
-            raise DataRefused(
-                f"{counted(lists, 'list')} of more than {counted(most, 'row')}, the longest of "
-                f"{longest:,} (limits.list_rows in the settings)"
-            )
-    clean = _store_clean(reading, supplied)
+    if are_long(reading):
+        refuse_long(reading)
+    clean = _store_clean(reading, checked, supplied)
     ingested = replace(
         ingested, rows_accepted=clean.rows, lists=clean.lists, graded_rows=clean.graded_rows
     )
@@ -175,6 +196,54 @@ def _ingested(
         _refuse_if_broken(reading, ingested)
         _store_judged(reading, ingested, supplied)
     return _within_limits(reading, ingested)
+
+
+def _checked(
+    reading: Reading, sources: Sequence[Source], layouts: Sequence[Layout]
+) -> CheckedLists:
+    """All rows that were delivered, in the cheapest way that they can be read in."""
+    ways: list[Callable[[], Generator[pyarrow.RecordBatch]]] = []
+    if are_readable(reading, sources, layouts):
+        ways.append(partial(parquet_batches, reading, sources, layouts))
+    ways.append(partial(delivered_batches, reading))
+    for way in ways:
+        try:
+            checked = _read(reading, way())
+        except ListsApart:
+            break
+        except NotReadable:
+            continue
+        if checked.are_texts:
+            return checked
+    return _read(reading, delivered_batches(reading, apart=True))
+
+
+def _read(
+    reading: Reading, batches: Generator[pyarrow.RecordBatch], gaps: Gaps | None = None
+) -> CheckedLists:
+    """All rows of some batches."""
+    checked = _lists(reading, gaps)
+    # A result that nobody closes would hold the session.
+    with closing(batches):
+        checked.read(batches)
+    return checked
+
+
+def _lists(reading: Reading, gaps: Gaps | None) -> CheckedLists:
+    """Nothing yet, with what is to be looked at."""
+    settings = reading.settings
+    said = {"relevance": settings.missing_relevance, "click": settings.missing_click}
+    ((spill,),) = reading.connection.execute("SELECT current_setting('temp_directory')").fetchall()
+    return CheckedLists(
+        HeldRows(Path(spill)),
+        numbers=[column for column in NUMBERS if column.name in reading.logged],
+        said=described(reading),
+        attributes=[name for name in settings.attribute_columns if name in reading.logged],
+        zero=[name for name, missing in said.items() if missing == "zero"],
+        ranked=RANK.name in reading.logged,
+        gaps=gaps or settings.ranks.gaps,
+        most_rows=settings.limits.list_rows,
+    )
 
 
 def _item_layout(items: Source, settings: Settings) -> Layout:
@@ -199,8 +268,8 @@ def _notes(
     )
 
 
-def _store_clean(reading: Reading, supplied: Sequence[str]) -> Surveyed:
-    """Store the lists that are not suspect; those that repeat something become suspects."""
+def _store_clean(reading: Reading, checked: CheckedLists, supplied: Sequence[str]) -> Surveyed:
+    """Store the lists that are not suspect."""
     settings = reading.settings
     names = settings.slices, settings.attribute_columns
     create(reading.connection, reading.name, *stored_log(*names, reading.entries))
@@ -208,26 +277,11 @@ def _store_clean(reading: Reading, supplied: Sequence[str]) -> Surveyed:
     for statement in views(*names, reading.entries):
         reading.run(statement)
     reading.run("USE memory")
-    dense = RANK.name not in reading.logged or settings.ranks.gaps == "reject"
-    sort = False
-    while True:
-        surveyed_lists = surveyed(reading)
-        clean_lists = clean_part(
-            suspects=surveyed_lists.suspects > 0, apart=surveyed_lists.apart or sort
-        )
-        try:
-            with transaction(reading.connection):
-                store(reading, clean_lists, supplied)
-                gate(reading, binary=surveyed_lists.graded_rows == 0, dense=dense)
-        except Broken as broken:
-            suspect(reading, broken.lists)
-        except ListsApart:
-            if clean_lists.apart:
-                # Sorted rows stand together, so these lists are not whole.
-                raise RowsMissing from None
-            sort = True
-        else:
-            return surveyed_lists
+    found = surveyed(reading)
+    with transaction(reading.connection):
+        stored = store(reading, checked, CLEAN, supplied)
+        gate(reading, stored, binary=found.graded_rows == 0)
+    return found
 
 
 def _with_judged(reading: Reading, ingested: Ingested) -> Ingested:
@@ -251,10 +305,22 @@ def _with_judged(reading: Reading, ingested: Ingested) -> Ingested:
 
 def _store_judged(reading: Reading, found: Ingested, supplied: Sequence[str]) -> None:
     """Add what was let in of the suspect lists to the clean ones."""
-    ((first,),) = reading.rows(f"SELECT count(*) FROM {reading.database}.log_lists")
+    settings = reading.settings
+    holes = settings.rejects.policy == "drop_row" and settings.ranks.gaps == "reject"
+    said = [
+        f"{quoted(each.name)} AS {key_of(each) if each.type == 'VARCHAR' else value_of(each)}"
+        for each in reading.columns
+    ]
+    users = [internal(name) for name in reading.users]
+    rows = f"(SELECT file, {', '.join([*said, *users])} FROM staged {accepted(reading)})"
+    batches = delivered_batches(reading, rows, judged=True, apart=True)
+    checked = _read(reading, batches, gaps="keep" if holes else None)
+    if not checked.runs_seen:
+        return
+    reading.register("judged_runs", checked.survey())
     with transaction(reading.connection):
-        store(reading, judged_part(reading), supplied)
-        gate(reading, binary=found.graded_rows == 0, dense=False, first=first)
+        stored = store(reading, checked, "judged_runs", supplied)
+        gate(reading, stored, binary=found.graded_rows == 0)
 
 
 def _refuse_if_broken(reading: Reading, ingested: Ingested) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import duckdb
+import pyarrow
 
 from pipeline.settings.audit import Settings
 from schemas.columns import Column, Table, internal, quoted
@@ -67,6 +68,10 @@ class Reading:
     def run(self, statement: str) -> None:
         """Execute a statement that returns nothing."""
         self.connection.execute(statement)
+
+    def register(self, name: str, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> None:
+        """Give statements ``rows`` to select from, in the place of those that had the name."""
+        self.connection.register(name, rows)
 
     def rows(self, query: str) -> list[tuple[int, ...]]:
         """All rows of a query."""

@@ -1,77 +1,84 @@
-"""One scan of what was delivered: its lists, and which of them have to be looked at closely.
+"""Which lists have to be looked at closely: the survey of all, and those that are suspect.
 
 Nearly all lists of nearly all logs obey every rule, and proving that is much cheaper than saying
 what is wrong.  A list is *suspect* if it may break a rule; every list that breaks one is suspect.
 
-Not here: what is wrong with a suspect list (``staged_rows``, ``rejected_rows``).
+Not here: looking at rows (``checked_lists``), and what is wrong with a suspect list
+(``staged_rows``, ``rejected_rows``).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow
+
+from metrics.weights import BoolArray
 from pipeline.errors import DataRefused
 from pipeline.formatting.numbers import counted
-from pipeline.log.reading import Reading, key_of, value_of
+from pipeline.log.checked_lists import CheckedLists
+from pipeline.log.reading import Reading, key_of
 from pipeline.log.sources import Source
-from pipeline.log.staged_rows import is_text, suspicious
+from pipeline.log.staged_rows import is_blank, is_text
 from pipeline.log.values import has_control
-from schemas.columns import internal
 from schemas.offenders import passes
-from schemas.rules import BINARY, LIST_ID, MODEL_VERSION, QUERY_ID, RANK, RELEVANCE
+from schemas.rules import BINARY, ITEM_ID, LIST_ID, RANK
 
 SURVEY = "survey"
-"""Session table: a row per list and per way in which its rows describe the request."""
+"""Session table: a row per run of rows of one list."""
 SUSPECTS = "suspects"
 """Session table: keys of the lists that are looked at closely."""
 NOT_BINARY = f"NOT ({' AND '.join(passes(check, '{0}') for check in BINARY.checks)})"
 """SQL of a relevance that is known and neither 0 nor 1."""
+CLEAN = f"(FROM {SURVEY} ANTI JOIN {SUSPECTS} USING (key) WHERE key IS NOT NULL)"
+"""SQL of the rows of the survey whose lists are not suspect."""
 
 
 @dataclass(frozen=True)
 class Surveyed:
-    """What the survey found of the lists that are not suspect.
-
-    ``apart``: rows of one list stand apart in the files, so storing has to sort them.
-    """
+    """What the survey found of the lists that are not suspect."""
 
     lists: int
     rows: int
     graded_rows: int
     suspects: int
-    apart: bool
 
 
-def described(reading: Reading) -> list[str]:
-    """SQL names, in ``delivered`` and the survey, of what a list says of its request."""
-    said = [key_of(each) for each in (QUERY_ID, MODEL_VERSION) if each.name in reading.logged]
-    slices = [name for name in reading.settings.slices if name in reading.logged]
-    return said + [internal(name) for name in slices]
-
-
-def survey(reading: Reading) -> None:
-    """Scan ``delivered`` once; fill the survey and the suspects."""
-    keys = [f"{key_of(LIST_ID)} AS key", *described(reading)]
-    graded = NOT_BINARY.format(value_of(RELEVANCE)) if "relevance" in reading.logged else "false"
-    places = "count(*)"
-    if RANK.name in reading.logged:
-        # Closing gaps hides that a rank stood twice, so this has to be seen here.
-        rank = value_of(RANK)
-        known = {"reject": f"max({rank})", "compact": f"count(DISTINCT {rank})"}
-        places = known.get(reading.settings.ranks.gaps, places)
-    reading.run(
-        f"CREATE OR REPLACE TEMP TABLE {SURVEY} AS SELECT {', '.join(keys)}, count(*) AS rows, "
-        f"min(number) AS first, max(number) AS last, {places} AS places, "
-        f"count(*) FILTER ({graded}) AS graded, "
-        f"coalesce(bool_or({suspicious(reading)}), false) AS broken, "
-        "min(file) AS first_file, max(file) AS last_file FROM delivered GROUP BY ALL"
-    )
-    control = has_control("key") if is_text(reading, LIST_ID) else "false"
-    # Ranks 1..n are whole numbers with the greatest n; that none stands twice is proven later.
+def survey(reading: Reading, checked: CheckedLists) -> None:
+    """Fill the survey and the suspects."""
+    found = checked.survey()
+    broken = found["broken"].to_numpy() | _runs_of_odd_items(reading, checked)
+    at = found.schema.get_field_index("broken")
+    reading.register("runs", found.set_column(at, "broken", pyarrow.array(broken)))
+    reading.run(f"CREATE OR REPLACE TEMP TABLE {SURVEY} AS FROM runs")
+    odd = "false"
+    if is_text(reading, LIST_ID):
+        odd = f"{has_control('key')} OR {is_blank('key')}"
     reading.run(
         f"CREATE OR REPLACE TEMP TABLE {SUSPECTS} AS SELECT key FROM {SURVEY} GROUP BY key "
-        f"HAVING key IS NULL OR count(*) > 1 OR bool_or(broken) OR max(places) <> sum(rows) "
-        f"OR {control}"
+        f"HAVING key IS NULL OR count(*) > 1 OR bool_or(broken) OR {odd}"
     )
+
+
+def _runs_of_odd_items(reading: Reading, checked: CheckedLists) -> BoolArray:
+    """Which runs hold an item that is called what nobody can see, or nothing."""
+    broken = np.zeros(checked.runs_seen, dtype=np.bool_)
+    if not is_text(reading, ITEM_ID):
+        return broken
+    ids = checked.items.ids
+    reading.register("items_held", pyarrow.table({"held": np.arange(len(ids)), "key": ids}))
+    found = reading.connection.sql(
+        f"SELECT held FROM items_held WHERE {has_control('key')} OR {is_blank('key')}"
+    ).to_arrow_table()
+    if not len(found):
+        return broken
+    odd = np.zeros(checked.items.count, dtype=np.bool_)
+    odd[found["held"].to_numpy()] = True
+    for piece in checked.rows:
+        starts = np.cumsum(piece.lengths) - piece.lengths
+        rows = np.flatnonzero(odd.take(piece.columns["item"]))
+        broken[piece.first + np.searchsorted(starts, rows, side="right") - 1] = True
+    return broken
 
 
 _SPANNING = (
@@ -113,35 +120,36 @@ def spanning(reading: Reading, sources: Sequence[Source]) -> str | None:
     )
 
 
-def too_long(reading: Reading, most: int) -> tuple[int, int]:
-    """How many lists have more than ``most`` rows, and the rows of the longest."""
+def are_long(reading: Reading) -> bool:
+    """Whether a list has more rows than any may have."""
+    return bool(
+        reading.rows(
+            f"SELECT 1 FROM {SURVEY} WHERE key IS NOT NULL GROUP BY key "
+            f"HAVING sum(rows) > {reading.settings.limits.list_rows} LIMIT 1"
+        )
+    )
+
+
+def refuse_long(reading: Reading) -> None:
+    """DataRefused where lists have more rows than any may have."""
+    most = reading.settings.limits.list_rows
+    key = key_of(LIST_ID)
     ((lists, longest),) = reading.rows(
         "SELECT count(*), coalesce(max(rows), 0)::BIGINT FROM ("
-        f"SELECT sum(rows) AS rows FROM {SURVEY} WHERE key IS NOT NULL GROUP BY key) "
+        f"SELECT count(*) AS rows FROM delivered WHERE {key} IS NOT NULL GROUP BY {key}) "
         f"WHERE rows > {most}"
     )
-    return lists, longest
-
-
-def suspect(reading: Reading, lists: list[str]) -> None:
-    """Make more lists suspects, by their ids."""
-    reading.connection.execute(
-        f"INSERT INTO {SUSPECTS} SELECT key FROM {SURVEY} "
-        "WHERE CAST(key AS VARCHAR) IN (SELECT unnest(?))",
-        [lists],
-    )
-
-
-def clean() -> str:
-    """SQL of the rows of the survey whose lists are not suspect."""
-    return f"(FROM {SURVEY} ANTI JOIN {SUSPECTS} USING (key) WHERE key IS NOT NULL)"
+    if lists:
+        raise DataRefused(
+            f"{counted(lists, 'list')} of more than {counted(most, 'row')}, the longest of "
+            f"{longest:,} (limits.list_rows in the settings)"
+        )
 
 
 def surveyed(reading: Reading) -> Surveyed:
     """Sums over the survey."""
-    ((lists, rows, graded, apart),) = reading.rows(
-        "SELECT count(*), coalesce(sum(rows), 0), coalesce(sum(graded), 0), "
-        f"coalesce(bool_or(last - first + 1 <> rows), false) FROM {clean()}"
+    ((lists, rows, graded),) = reading.rows(
+        f"SELECT count(*), coalesce(sum(rows), 0), coalesce(sum(graded), 0) FROM {CLEAN}"
     )
     ((suspects,),) = reading.rows(f"SELECT count(*) FROM {SUSPECTS}")
-    return Surveyed(lists, rows, graded, suspects, bool(apart))
+    return Surveyed(lists, rows, graded, suspects)

@@ -29,13 +29,18 @@ def suspicious(reading: Reading) -> str:
     ]
     for column in IDS:
         key = key_of(column)
-        # A blank text is empty or begins with a space: with the usual one, which nothing printed
-        # comes before, or with one of those beyond ASCII.
-        blank = "false"
-        if is_text(reading, column):
-            blank = f"{key} < '!' OR ({key} >= '\u00a0' AND trim({key}) = '')"
+        blank = is_blank(key) if is_text(reading, column) else "false"
         tests.append(f"({key} IS NULL OR {blank})")
     return " OR ".join(tests)
+
+
+def is_blank(text: str) -> str:
+    """SQL that is true for every text that is blank, and for few others.
+
+    It is empty or begins with a space: with the usual one, which nothing printed comes before, or
+    with one of those beyond ASCII.
+    """
+    return f"({text} < '!' OR ({text} >= '\u00a0' AND trim({text}) = ''))"
 
 
 def is_text(reading: Reading, column: Column) -> bool:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
 import numpy as np
@@ -21,9 +21,9 @@ from stores import DAY, Rows, audit, deliver, in_batch
 import pipeline.log.ingest
 import pipeline.log.screening
 from pipeline.errors import DataRefused
+from pipeline.log.checked_lists import CheckedLists
 from pipeline.log.ingest import Ingested
 from pipeline.log.reading import Reading
-from pipeline.log.validation import twice
 from pipeline.log.whole_lists import ListsApart, _whole
 from pipeline.runs.steps import ingest_batch
 from pipeline.settings.audit import Settings
@@ -87,11 +87,14 @@ def ingested(settings: Settings) -> Ingested:
     return found
 
 
-def all_suspect(survey: Callable[[Reading], None]) -> Callable[[Reading], None]:
+Survey: TypeAlias = Callable[[Reading, CheckedLists], None]
+
+
+def all_suspect(survey: Survey) -> Survey:
     """A survey that trusts no list."""
 
-    def suspicious(reading: Reading) -> None:
-        survey(reading)
+    def suspicious(reading: Reading, checked: CheckedLists) -> None:
+        survey(reading, checked)
         reading.run("DELETE FROM suspects")
         reading.run("INSERT INTO suspects SELECT DISTINCT key FROM survey")
 
@@ -362,8 +365,8 @@ def test_a_file_that_changes_while_it_is_read_is_not_let_in(
             gender=pyarrow.array(["F", "M"] * 100),
         )
 
-    def replaced(reading: Reading) -> None:
-        pipeline.log.screening.survey(reading)
+    def replaced(reading: Reading, checked: CheckedLists) -> None:
+        pipeline.log.screening.survey(reading, checked)
         path.unlink()
         write(moved)
 
@@ -375,31 +378,18 @@ def test_a_file_that_changes_while_it_is_read_is_not_let_in(
     assert not store_of(settings).batch(DAY).exists()
 
 
-def test_rows_that_were_not_stored_together_are_sorted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pipeline.log.validation.CHUNK_ROWS", 8)
+def test_rows_that_do_not_stand_together_are_sorted(tmp_path: Path) -> None:
     rows = [
         {"list_id": f"l{at:03}", "item_id": f"i{rank}", "rank": rank, "gender": "F"}
         for rank in range(1, 4)
-        for at in range(100)
+        for at in range(200)
     ]
     settings = audit(tmp_path)
     deliver(tmp_path, rows)
-    tried = []
-    clean_part = pipeline.log.ingest.clean_part
-
-    def overconfident(*, suspects: bool, apart: bool) -> Any:
-        """Takes the rows for standing together until told otherwise."""
-        tried.append(apart)
-        return clean_part(suspects=suspects, apart=len(tried) > 1)
-
-    monkeypatch.setattr(pipeline.log.ingest, "clean_part", overconfident)
     ingested(settings)
     stored = in_batch(settings, "SELECT list FROM log_entries")
     numbers = [row["list"] for row in stored]
-    assert len(tried) == 2
-    assert numbers == [number for number in range(100) for _ in range(3)]
+    assert numbers == [number for number in range(200) for _ in range(3)]
 
 
 # -- whole lists from pieces
@@ -448,25 +438,3 @@ def test_lists_that_lie_too_far_apart_are_no_whole_lists() -> None:
         list(_whole(pieces(numbers, [10] * 200), np.full(1000, 2), 10))
     with pytest.raises(ListsApart):
         list(_whole(pieces([0, 1], [2]), np.array([1, 2]), 10))
-
-
-# -- repetitions
-
-
-@given(
-    st.lists(st.integers(0, 40), max_size=60),
-    st.sampled_from([0, 1 << 32, 7 << 40]),
-)
-def test_repeated_keys_are_found_without_sorting(keys: list[int], high: int) -> None:
-    found = twice(np.array(keys, dtype=np.int64) + high)
-    counts = Counter(keys)
-    assert {keys[at] for at in found.tolist()} == {key for key, n in counts.items() if n > 1}
-    assert len(found) == sum(n - 1 for n in counts.values())
-
-
-def test_keys_that_share_a_slot_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Nothing is mixed: all keys fall into slot 0, and each round settles one of them.
-    monkeypatch.setattr("pipeline.log.validation._MIX", np.uint64(0))
-    keys = np.array([5, 6, 7, 6, 5, 5, 8])
-    found = twice(keys)
-    assert sorted(keys[found].tolist()) == [5, 5, 6]
