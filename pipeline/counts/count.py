@@ -19,6 +19,7 @@ from pipeline.counts.one_pass import OnePass
 from pipeline.counts.rank_counts import fill_rank_counts
 from pipeline.counts.slice_counts import fill_model_versions, fill_slice_counts, make_positions
 from pipeline.counts.sql import Counting
+from pipeline.log.accepted_rows import AcceptedLog
 from pipeline.settings.audit import Settings
 from pipeline.store.tables import create, transaction
 from schemas.columns import quoted
@@ -29,18 +30,19 @@ def count_batch(
     connection: duckdb.DuckDBPyConnection,
     settings: Settings,
     database: str,
+    rows: AcceptedLog | None = None,
     *,
     evidence: bool = True,
 ) -> dict[str, int]:
     """Fill the count tables of ``database`` from its accepted rows; returns rows per table.
 
-    list_stats holds the measures of the settings that look at lists; every other table serves
-    measures that nobody has asked for yet, too; what no score needs is left out without
-    ``evidence``.  AuditError where the file has no rows in the
-    layout of this version.
+    ``rows`` are these, where they are in hand; else they are read from the file.  list_stats holds
+    the measures of the settings that look at lists; every other table serves measures that nobody
+    has asked for yet, too; what no score needs is left out without ``evidence``.  AuditError where
+    the file has no rows in the layout of this version.
     """
     create(connection, database, *COUNT_TABLES)
-    counting = Counting(connection, settings, database, evidence=evidence)
+    counting = Counting(connection, settings, database, rows, evidence=evidence)
     with transaction(connection):
         for table in COUNT_TABLES:
             if table.name != "group_sizes":

@@ -15,7 +15,6 @@ import pyarrow
 
 from metrics import WHOLE
 from metrics.weights import IntArray
-from pipeline.counts.exact_sums import count_known
 from pipeline.counts.session_tables import GROUP_NAMES, PARTS, SLICE_VALUES
 from pipeline.counts.sql import Counting, bucket_of
 from pipeline.errors import AuditError
@@ -79,19 +78,15 @@ def dimensions_of(counting: Counting) -> Dimensions:
     AuditError where the batch file has no rows in the layout that is read.
     """
     _check_layout(counting)
-    database = counting.database
-    known = ", ".join(map(count_known, KNOWN))
-    rows, rank, position, *counts = counting.connection.execute(
-        f"SELECT count(*), max(rank), max(position), {known} FROM {database}.log_rows"
-    ).fetchall()[0]
+    extent = counting.extent()
     codes, values = _slices(counting)
     of_lists = _of_lists(counting)
     return Dimensions(
-        rows=rows,
+        rows=extent.rows,
         lists=len(of_lists["bucket"]),
-        deepest_rank=int(rank or 0),
-        longest=int(position or 0),
-        known=dict(zip(KNOWN, counts, strict=True)),
+        deepest_rank=extent.deepest,
+        longest=extent.longest,
+        known=extent.known,
         buckets=BUCKETS if counting.evidence else 1,
         bucket=of_lists["bucket"],
         part=of_lists["part"],

@@ -22,6 +22,7 @@ def fill_group_items(counting: Counting) -> None:
     if not settings.attributes:
         return
     slices = "".join(f", {internal(name)}" for name in settings.slices)
+    counting.need_rows()
     # Rows repeat items far more often than lists have other slices, or items other groups.
     shown = (
         f"(SELECT DISTINCT item, cell{slices} FROM {database}.{LOG_ROWS.name} "

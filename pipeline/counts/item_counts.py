@@ -27,6 +27,7 @@ def count_items(counting: Counting) -> None:
     place as a scaled integer, and ``lists`` with bucket, slices, and the sums of exposure and of
     relevance over the rows of a list, null where no relevance is known.
     """
+    counting.need_rows()
     _number_parts(counting)
     _sum_by_item(counting)
     _place_items(counting)

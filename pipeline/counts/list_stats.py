@@ -131,6 +131,7 @@ class ListStats:
 
     def _queries(self, weight: Weight, given: Given) -> Iterator[Chunk]:
         """The items of each query, once per slice, with the mean position weight they received."""
+        self.counting.need_rows()
         numbers = {
             name: float(value) for name, value in given.items() if isinstance(value, int | float)
         }

@@ -169,6 +169,7 @@ def fill_bucket_lengths(counting: Counting) -> None:
     key = ", ".join(("bucket", *users, "length"))
     counting.connection.execute(f"DROP TABLE IF EXISTS {counting.database}.{table.name}")
     counting.connection.execute(table.create(counting.name))
+    counting.need_rows()
     counting.fill(
         table,
         f"SELECT {key}, sum(rows)::BIGINT AS rows FROM "

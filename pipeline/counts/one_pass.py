@@ -18,6 +18,7 @@ from pipeline.counts.rank_counts import Histogram, histogram_fits, tables_by_sql
 from pipeline.counts.slice_counts import ListTotals
 from pipeline.counts.sql import Counting
 from pipeline.log.row_chunks import RowChunk
+from pipeline.log.whole_lists import CHUNK_ROWS
 
 
 class OnePass:
@@ -44,7 +45,7 @@ class OnePass:
         """Count all rows; makes the session table ``lists``."""
         counting, known = self._counting, self._dimensions.known
         columns = ["rank", "cell", *(name for name in KNOWN if known[name])]
-        for chunk in counting.chunks(columns):
+        for chunk in counting.chunks(columns, CHUNK_ROWS):
             self._add(chunk)
         self._totals.store()
 

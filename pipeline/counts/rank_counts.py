@@ -143,6 +143,7 @@ def tables_by_sql(counting: Counting) -> Iterator[None]:
     Counters of cells that occur, added up chunk by chunk, would take half the CPU time, but some
     100 bytes each, and a wide batch has nearly as many cells as rows.  A statement spills.
     """
+    counting.need_rows()
     counting.make(
         HISTOGRAM,
         f"SELECT bucket, part, rank, cell, {histogram_sums(counting.settings)} "

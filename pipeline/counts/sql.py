@@ -10,7 +10,9 @@ import duckdb
 import pyarrow
 
 from metrics import WHOLE
-from pipeline.log.row_chunks import RowChunk, row_chunks
+from pipeline.log.accepted_rows import AcceptedLog
+from pipeline.log.checked_lists import NUMBERS
+from pipeline.log.row_chunks import Extent, RowChunk, row_chunks
 from pipeline.log.values import group_of
 from pipeline.log.whole_lists import CHUNK_ROWS
 from pipeline.settings.audit import Settings
@@ -47,6 +49,7 @@ class Counting:
         connection: duckdb.DuckDBPyConnection,
         settings: Settings,
         database: str,
+        rows: AcceptedLog | None = None,
         *,
         evidence: bool = True,
     ) -> None:
@@ -56,9 +59,30 @@ class Counting:
         self.name = database
         self.database = quoted(database)
         self._slices = slice_structs(settings)
+        self._rows = rows
+
+    def need_rows(self) -> None:
+        """Have the rows in the file, where a statement is to read them."""
+        if self._rows is not None:
+            self._rows.store()
+
+    def extent(self) -> Extent:
+        """How many rows there are, how deep, and how many say each number."""
+        if self._rows is not None:
+            return self._rows.extent()
+        names = [column.name for column in NUMBERS]
+        known = ", ".join(f"count({name})" for name in names)
+        rows, rank, position, *counts = self.connection.execute(
+            f"SELECT count(*), max(rank), max(position), {known} FROM {self.database}.log_rows"
+        ).fetchall()[0]
+        said = dict(zip(names, counts, strict=True))
+        return Extent(rows, int(rank or 0), int(position or 0), said)
 
     def chunks(self, columns: Sequence[str], chunk_rows: int = CHUNK_ROWS) -> Iterator[RowChunk]:
         """The accepted rows, whole lists at a time, each with ``columns`` of log_rows."""
+        if self._rows is not None:
+            yield from self._rows.chunks(columns, chunk_rows)
+            return
         # A session of its own reads, so that this one can write meanwhile.
         with self.connection.cursor() as reading:
             yield from row_chunks(reading, self.name, columns, chunk_rows)

@@ -6,8 +6,9 @@ Not here: which rows are accepted (``screening``, ``rejected_rows``), and what t
 (``schemas.stored_log``).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,18 @@ import numpy.typing as npt
 import pyarrow
 
 from metrics import UNKNOWN
-from metrics.weights import IntArray
-from pipeline.log.checked_lists import CheckedLists, held_numbers, places_of
+from metrics.weights import BoolArray, FloatArray, IntArray
+from pipeline.log.arrow_columns import decoded
+from pipeline.log.checked_lists import NUMBERS, CheckedLists, places_of
 from pipeline.log.counted_as import count_rows, group_meant
 from pipeline.log.held_rows import Piece
 from pipeline.log.joined_items import count_joined
 from pipeline.log.reading import Reading
+from pipeline.log.row_chunks import Extent, RowChunk
 from pipeline.log.values import tidy, unless_blank
+from pipeline.log.whole_lists import CHUNK_ROWS
 from pipeline.privacy.hashed_ids import is_hashed, stored_id
-from schemas.columns import internal, literal, quoted
+from schemas.columns import Table, internal, literal, quoted
 from schemas.rules import ITEM_ID, LIST_ID, MODEL_VERSION, POSITION, QUERY_ID, RANK
 from schemas.stored_log import LOG_ITEMS, log_cells, log_lists
 
@@ -58,6 +62,15 @@ class Accepted:
             if len(number):
                 yield piece, number
 
+    def missing(self, name: str, values: FloatArray) -> BoolArray | None:
+        """Which numbers of a column are missing; None where every row says one."""
+        return np.isnan(values) if self.checked.extremes[name].missing else None
+
+    def known(self, piece: Piece, name: str) -> int:
+        """How many rows of a piece say a number."""
+        missing = self.missing(name, decoded(piece.columns[name]))
+        return piece.rows - (0 if missing is None else int(np.count_nonzero(missing)))
+
     def kinds(self, piece: Piece) -> IntArray:
         """What each row of a piece says of its item: the logged attributes, then the others."""
         own = piece.columns.get("combination")
@@ -68,7 +81,7 @@ class Accepted:
 
 
 def store(reading: Reading, checked: CheckedLists, lists: str, supplied: Sequence[str]) -> Accepted:
-    """Add some lists to the tables of the stored log.
+    """Add some lists to the tables of the stored log, all but their rows.
 
     ``lists`` is SQL of runs of ``checked`` in the columns of the survey; ``supplied`` are
     attributes that come from the item table.
@@ -78,7 +91,6 @@ def store(reading: Reading, checked: CheckedLists, lists: str, supplied: Sequenc
     accepted = Accepted(checked, lists, numbers, nothing, nothing, nothing)
     accepted = _number_items(reading, accepted, supplied)
     accepted = _number_cells(reading, accepted, supplied)
-    _store_rows(reading, accepted)
     return accepted
 
 
@@ -216,6 +228,10 @@ def _number_cells(reading: Reading, accepted: Accepted, supplied: Sequence[str])
         reading, f"SELECT kind, cell FROM cell_values AS found JOIN {log} AS log ON {on}", size
     )
     count_rows(reading, "kinds_held", names)
+    reading.run(
+        "INSERT INTO cell_rows SELECT log.cell, found.times FROM cell_values AS found "
+        f"JOIN {log} AS log ON {on}"
+    )
     return replace(accepted, cells=cells)
 
 
@@ -241,40 +257,115 @@ def _kinds(reading: Reading, accepted: Accepted, supplied: Sequence[str]) -> pya
     return pyarrow.table(columns)
 
 
-def _store_rows(reading: Reading, accepted: Accepted) -> None:
-    entries = reading.entries
-    schema = entries.arrow
-    extremes = accepted.checked.extremes
+class AcceptedLog:
+    """All rows of a batch that were let in, in hand: to be counted, and to be stored."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._parts: list[Accepted] = []
+        self._stored = False
+
+    def add(self, part: Accepted) -> None:
+        """Add some lists that no part before holds."""
+        self._parts.append(part)
+
+    def chunks(self, columns: Sequence[str], chunk_rows: int = CHUNK_ROWS) -> Iterator[RowChunk]:
+        """Whole lists, each with ``columns`` of log_rows, about ``chunk_rows`` rows at a time."""
+        floats = {column.name for column in NUMBERS} & {*columns}
+        for part in self._parts:
+            for held in part.pieces():
+                for piece, number in _cut(*held, chunk_rows):
+                    found = _columns(part, piece, number, {"position", *columns})
+                    yield RowChunk(
+                        number,
+                        np.cumsum(piece.lengths) - piece.lengths,
+                        piece.lengths,
+                        {name: each for name, each in found.items() if name not in floats},
+                        {name: found.get(name, _nothing(piece.rows)) for name in floats},
+                    )
+
+    def extent(self) -> Extent:
+        """How many rows there are, how deep, and how many say each number."""
+        known = dict.fromkeys((column.name for column in NUMBERS), 0)
+        rows = deepest = longest = 0
+        for part in self._parts:
+            for piece, _ in part.pieces():
+                rows += piece.rows
+                longest = max(longest, int(piece.lengths.max()))
+                deepest = max(deepest, int(piece.columns.get("rank", piece.lengths).max()))
+                for name in part.checked.numbers:
+                    known[name] += part.known(piece, name)
+        return Extent(rows, deepest, longest, known)
+
+    def store(self) -> None:
+        """Write the rows to the batch file, for statements; once is enough."""
+        if self._stored:
+            return
+        self._stored = True
+        reading = self._reading
+        for part in self._parts:
+            reading.register("rows_held", _reader(part, reading.entries))
+            reading.run(
+                f"INSERT INTO {reading.database}.{reading.entries.name} BY NAME "
+                "SELECT * FROM rows_held"
+            )
+
+
+def _reader(part: Accepted, entries: Table) -> pyarrow.RecordBatchReader:
+    """All rows of a part, in the columns of log_entries."""
 
     def batches() -> Iterator[pyarrow.RecordBatch]:
-        for piece, number in accepted.pieces():
-            columns = row_columns(accepted, piece, number)
+        for piece, number in part.pieces():
+            columns = _columns(part, piece, number, {*entries.names})
             arrays = []
             for column in entries.columns:
-                values = columns[column.name]
-                missing = None
-                if column.name in extremes and extremes[column.name].missing:
-                    missing = np.isnan(values)
-                    values = np.where(missing, 0.0, values)
+                values, missing = columns[column.name], None
+                if column.name in part.checked.numbers:
+                    missing = (
+                        np.isnan(values) if part.checked.extremes[column.name].missing else None
+                    )
+                    values = values if missing is None else np.where(missing, 0.0, values)
                 kind = column.arrow.to_pandas_dtype()
                 arrays.append(pyarrow.array(values.astype(kind, copy=False), mask=missing))
-            yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+            yield pyarrow.RecordBatch.from_arrays(arrays, schema=entries.arrow)
 
-    reading.register("rows_held", pyarrow.RecordBatchReader.from_batches(schema, batches()))
-    reading.run(f"INSERT INTO {reading.database}.{entries.name} BY NAME SELECT * FROM rows_held")
+    return pyarrow.RecordBatchReader.from_batches(entries.arrow, batches())
 
 
-def row_columns(accepted: Accepted, piece: Piece, number: IntArray) -> dict[str, npt.NDArray[Any]]:
-    """Columns of log_rows by name, for the rows of a piece; missing numbers are NaN."""
+def _columns(
+    part: Accepted, piece: Piece, number: IntArray, names: Set[str]
+) -> dict[str, npt.NDArray[Any]]:
+    """Those columns of log_rows that the log has of ``names``; missing numbers are NaN."""
     starts = np.cumsum(piece.lengths) - piece.lengths
     place = places_of(starts, piece.lengths)
     columns: dict[str, npt.NDArray[Any]] = {
-        "list": np.repeat(number, piece.lengths),
-        "item": accepted.items.take(piece.columns["item"]),
-        "cell": accepted.cells.take(accepted.kinds(piece)),
         RANK.name: piece.columns.get("rank", place),
         POSITION.name: place,
     }
-    for name in accepted.checked.numbers:
-        columns[name] = held_numbers(piece.columns[name])
+    if "list" in names:
+        columns["list"] = np.repeat(number, piece.lengths)
+    if "item" in names:
+        columns["item"] = part.items.take(piece.columns["item"])
+    if "cell" in names:
+        columns["cell"] = part.cells.take(part.kinds(piece))
+    for name in part.checked.numbers:
+        if name in names:
+            columns[name] = decoded(piece.columns[name])
     return columns
+
+
+def _cut(piece: Piece, number: IntArray, rows: int) -> Iterator[tuple[Piece, IntArray]]:
+    """The lists of a piece, about ``rows`` rows at a time."""
+    if piece.rows <= 2 * rows:
+        yield piece, number
+        return
+    ends = np.cumsum(piece.lengths)
+    cuts = np.unique(np.searchsorted(ends, np.arange(rows, int(ends[-1]), rows)) + 1)
+    for start, stop in pairwise([0, *cuts[cuts < len(ends)].tolist(), len(ends)]):
+        here = slice(int(ends[start] - piece.lengths[start]), int(ends[stop - 1]))
+        columns = {name: column[here] for name, column in piece.columns.items()}
+        yield Piece(piece.first, piece.lengths[start:stop], columns), number[start:stop]
+
+
+def _nothing(rows: int) -> npt.NDArray[np.float64]:
+    return np.full(rows, np.nan)

@@ -5,9 +5,8 @@ one by one.  A list of which any row may break a rule is *broken* here, whatever
 wrong with it is found elsewhere, row by row (``staged_rows``, ``rejected_rows``).  What is held of
 the others obeys, and the extremes of each column prove it.
 
-Not here: where rows come from (``delivered_batches``,
-``parquet_batches``), and which lists are
-accepted (``screening``).
+Not here: where rows come from (``parquet_batches``, ``delivered_batches``,
+``placed_batches``), and which lists are accepted (``screening``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,11 +16,19 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow
-import pyarrow.compute as pc
 
 from metrics.weights import BoolArray, FloatArray, IntArray
+from pipeline.log.arrow_columns import (
+    as_bools,
+    as_codes,
+    as_doubles,
+    changes,
+    filled,
+    in_one,
+    plain,
+)
 from pipeline.log.held_rows import HeldRows, Piece
-from pipeline.log.numbering import IdNumbers, text_bytes
+from pipeline.log.numbering import IdNumbers
 from pipeline.log.whole_lists import ListsApart
 from schemas.columns import Column
 from schemas.extremes import Interval, interval_of
@@ -37,8 +44,6 @@ _MOST_APART = 0.05
 """Share of runs that may be more of a list seen before; of fewer, the lists are looked at closely.
 """
 _FEW_APART = 100
-_KNOWN = np.array([0.0, 1.0, np.nan])
-"""What a byte stands for that is held in place of a number: 0, 1, or none."""
 _WIDTHS = np.unique(np.rint(2 ** np.arange(0, 20.5, 0.5)).astype(np.int64))
 """Widths of the matrices in which lists of nearly one length are looked at together."""
 
@@ -165,12 +170,12 @@ class CheckedLists:
         key = self._keys(rows["list_id"], chunk)
         self._look_for_differing(rows, chunk)
         if "broken" in rows.schema.names:
-            chunk.flag(_as_bools(_one(rows["broken"])))
-        item = self._item(_one(rows["item_id"]), chunk)
+            chunk.flag(as_bools(in_one(rows["broken"])))
+        item = self._item(in_one(rows["item_id"]), chunk)
         columns: dict[str, npt.NDArray[Any]] = {"item": item}
         graded = np.zeros(len(starts), dtype=np.int64)
         for column in self._numbers:
-            values, missing = _doubles(_one(rows[column.name]))
+            values, missing = as_doubles(in_one(rows[column.name]))
             columns[column.name] = self._checked(column, values, missing, chunk)
             if column is RELEVANCE and columns[RELEVANCE.name].dtype != np.uint8:
                 between = (values != 0.0) & (values != 1.0) & ~missing
@@ -184,7 +189,7 @@ class CheckedLists:
         if places.rank is not None:
             columns["rank"] = places.rank
         self.rows.add(Piece(self._runs, chunk.lengths, columns))
-        file = _one(rows["file"]).to_numpy(zero_copy_only=False)
+        file = in_one(rows["file"]).to_numpy(zero_copy_only=False)
         self.runs.append(
             Run(
                 key=key,
@@ -194,7 +199,7 @@ class CheckedLists:
                 first_file=np.minimum.reduceat(file, starts),
                 last_file=np.maximum.reduceat(file, starts),
                 said={
-                    name: _plain(_one(rows[name])).take(pyarrow.array(starts))
+                    name: plain(in_one(rows[name])).take(pyarrow.array(starts))
                     for name in self._said
                 },
             )
@@ -204,13 +209,10 @@ class CheckedLists:
 
     def _keys(self, ids: Any, chunk: "_Chunk") -> IntArray:
         """Numbers of the lists of a chunk; ListsApart where too many were seen before."""
-        own = _plain(_one(ids)).take(pyarrow.array(chunk.starts))
-        missing = _as_bools(own.is_null())
+        own = plain(in_one(ids)).take(pyarrow.array(chunk.starts))
+        missing = as_bools(own.is_null())
         before = self.lists.count
-        found = self.lists.of(_filled(own)).astype(np.int64)
-        # A text with a zero byte is numbered like the one without: neither is let in unseen.
-        if pyarrow.types.is_string(own.type):
-            chunk.flag_lists(np.flatnonzero(_has_zero(_filled(own))))
+        found = self.lists.of(filled(own)).astype(np.int64)
         chunk.flag_lists(np.flatnonzero(missing))
         self._apart += len(found) - (self.lists.count - before) - int(missing.sum())
         if self._apart > max(_FEW_APART, _MOST_APART * (self._runs + len(found))):
@@ -221,16 +223,13 @@ class CheckedLists:
     def _look_for_differing(self, rows: Any, chunk: "_Chunk") -> None:
         """Break the lists whose rows do not all say the same of the request."""
         for name in self._said:
-            differs = np.flatnonzero(_changes(_one(rows[name]))) + 1
+            differs = np.flatnonzero(changes(in_one(rows[name]))) + 1
             chunk.flag_rows(np.setdiff1d(differs, chunk.starts, assume_unique=True))
 
     def _item(self, ids: pyarrow.Array, chunk: "_Chunk") -> npt.NDArray[np.int32]:
         if ids.null_count:
-            chunk.flag(_as_bools(ids.is_null()))
-        texts = ids.dictionary if pyarrow.types.is_dictionary(ids.type) else ids
-        if pyarrow.types.is_string(texts.type) and (text_bytes(_filled(texts))[0] == 0).any():
-            chunk.flag(_has_zero(_filled(_plain(ids))))
-        return self.items.of(_filled(ids))
+            chunk.flag(as_bools(ids.is_null()))
+        return self.items.of(filled(ids))
 
     def _checked(
         self, column: Column, values: FloatArray, missing: BoolArray, chunk: "_Chunk"
@@ -267,7 +266,7 @@ class CheckedLists:
         """One number for what all attributes of a row say; see ``combination_values``."""
         found: IntArray | None = None
         for at, (name, values) in enumerate(self.values.items()):
-            code = _codes(values, _one(rows["=" + name]))
+            code = as_codes(values, in_one(rows["=" + name]))
             if found is None:
                 found = code
             else:
@@ -286,12 +285,12 @@ class CheckedLists:
         left = np.arange(count)
         codes: dict[str, IntArray] = {}
         for at in range(len(names) - 1, 0, -1):
-            both = _one(self.combinations[at - 1].ids).to_numpy()[left]
+            both = in_one(self.combinations[at - 1].ids).to_numpy()[left]
             codes[names[at]], left = both & (1 << 31) - 1, both >> 31
         codes[names[0]] = left
         found = {}
         for name in names:
-            texts = _one(self.values[name].ids)
+            texts = in_one(self.values[name].ids)
             at = pyarrow.array(codes[name] - 1, mask=codes[name] == 0)
             found[name] = texts.take(at)
         return found
@@ -300,7 +299,7 @@ class CheckedLists:
         """Rows in order of rank; lists whose ranks cannot be are broken."""
         if not self._ranked:
             return _Places(None, None)
-        values, missing = _doubles(_one(rows["rank"]))
+        values, missing = as_doubles(in_one(rows["rank"]))
         good = ~missing & _within(values, _INTERVALS["rank"]) & (np.floor(values) == values)
         if not good.all():
             chunk.flag(~good)
@@ -392,86 +391,10 @@ def places_of(starts: IntArray, lengths: IntArray) -> npt.NDArray[np.int32]:
     return found
 
 
-def held_numbers(column: npt.NDArray[Any]) -> FloatArray:
-    """Numbers of a held column: NaN where there is none."""
-    return _KNOWN.take(column) if column.dtype == np.uint8 else column
-
-
-# -- arrays of Arrow
-
-
-def _one(column: Any) -> pyarrow.Array:
-    """A column as one array."""
-    if isinstance(column, pyarrow.ChunkedArray):
-        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    return column
-
-
-def _plain(array: pyarrow.Array) -> pyarrow.Array:
-    return array.dictionary_decode() if pyarrow.types.is_dictionary(array.type) else array
-
-
-def _filled(array: pyarrow.Array) -> pyarrow.Array:
-    """The array with something where nothing is."""
-    if not array.null_count:
-        return array
-    if pyarrow.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    return array.fill_null("" if pyarrow.types.is_string(array.type) else 0)
-
-
-def _as_bools(array: pyarrow.Array) -> BoolArray:
-    found: BoolArray = array.fill_null(True).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _has_zero(texts: pyarrow.Array) -> BoolArray:
-    return _as_bools(pc.match_substring(texts, "\0"))
-
-
-def _doubles(array: pyarrow.Array) -> tuple[FloatArray, BoolArray]:
-    """Numbers as doubles, and which are missing: these are NaN."""
-    missing = np.zeros(len(array), dtype=np.bool_)
-    if not array.null_count:
-        values = array.to_numpy(zero_copy_only=False)
-        return values.astype(np.float64, copy=False), missing
-    missing = _as_bools(array.is_null())
-    known = array.fill_null(False if pyarrow.types.is_boolean(array.type) else 0)
-    values = known.to_numpy(zero_copy_only=False).astype(np.float64)
-    values[missing] = np.nan
-    return values, missing
-
-
 def _within(values: FloatArray, interval: Interval) -> BoolArray:
     above = values > interval.low if interval.open_low else values >= interval.low
     below = values < interval.high if interval.open_high else values <= interval.high
     found: BoolArray = above & below
-    return found
-
-
-def _changes(array: pyarrow.Array) -> BoolArray:
-    """Which rows differ from the one before, shape (rows - 1,); nothing is like nothing."""
-    if pyarrow.types.is_dictionary(array.type):
-        codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        changed: BoolArray = codes[1:] != codes[:-1]
-        return changed
-    one, other = array.slice(1), array.slice(0, max(len(array) - 1, 0))
-    differs = pc.not_equal(one, other)
-    if array.null_count:
-        differs = pc.or_(differs.fill_null(False), pc.xor(one.is_null(), other.is_null()))
-    return _as_bools(differs)
-
-
-def _codes(values: IdNumbers, array: pyarrow.Array) -> IntArray:
-    """Numbers of texts from 1 on; 0 where there is none."""
-    if pyarrow.types.is_dictionary(array.type):
-        known = np.append(values.of(array.dictionary) + 1, 0).astype(np.int64)
-        at = array.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)
-        codes: IntArray = known.take(at)
-        return codes
-    found = values.of(_filled(array)).astype(np.int64) + 1
-    if array.null_count:
-        found[_as_bools(array.is_null())] = 0
     return found
 
 
@@ -488,7 +411,7 @@ def _whole_runs(
         batch = each
         if not len(batch):
             continue
-        turns = np.flatnonzero(_changes(batch["list_id"])) + 1
+        turns = np.flatnonzero(changes(batch["list_id"])) + 1
         if waiting:
             goes_on = waiting[-1]["list_id"][-1].as_py() == batch["list_id"][0].as_py()
             if goes_on:
@@ -515,7 +438,7 @@ def _whole_runs(
 
 def _joined(cut: Sequence[pyarrow.Table]) -> tuple[pyarrow.Table, IntArray]:
     rows = pyarrow.concat_tables(cut).combine_chunks()
-    turns = np.flatnonzero(_changes(_one(rows["list_id"]))) + 1
+    turns = np.flatnonzero(changes(in_one(rows["list_id"]))) + 1
     return rows, np.concatenate([[0], turns])
 
 
@@ -524,7 +447,7 @@ def _copied(rows: pyarrow.RecordBatch) -> pyarrow.Table:
     all_of = pyarrow.array(np.arange(len(rows)))
     columns = {}
     for name in rows.schema.names:
-        column = _plain(rows[name]).take(all_of)
+        column = plain(rows[name]).take(all_of)
         if name in _INTERVALS:
             column = column.cast(pyarrow.float64(), safe=False)
         columns[name] = column

@@ -9,7 +9,7 @@ Here: the order of the steps, and limits on a batch as a whole.  Not here: any s
 """
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ import pyarrow
 from metrics import UNKNOWN
 from pipeline.errors import AuditError, DataRefused, NoData, several
 from pipeline.formatting.numbers import counted
-from pipeline.log.accepted_rows import store
+from pipeline.log.accepted_rows import AcceptedLog, store
 from pipeline.log.alike import notes_on_alike
 from pipeline.log.checked_lists import NUMBERS, CheckedLists, Gaps, ListTooLong
 from pipeline.log.column_mapping import Layout, layout, log_layouts, misspelt, nested_columns
@@ -31,6 +31,7 @@ from pipeline.log.held_rows import HeldRows
 from pipeline.log.item_table import read_items
 from pipeline.log.joined_items import joined_rows, notes_on_joined, open_joined
 from pipeline.log.parquet_batches import NotReadable, are_readable, parquet_batches
+from pipeline.log.placed_batches import BYTES_PER_ROW, placed_batches
 from pipeline.log.reading import Reading, key_of, value_of
 from pipeline.log.rejected_rows import RuleCount, accepted, judge, rule_counts, rule_lines
 from pipeline.log.screening import (
@@ -52,12 +53,13 @@ from pipeline.log.whole_lists import ListsApart
 from pipeline.privacy.hashed_ids import hash_with_key
 from pipeline.settings.audit import Settings
 from pipeline.settings.labels import JOIN
+from pipeline.store.memory import allowed_memory
 from pipeline.store.tables import create, transaction
 from schemas.columns import internal, literal, quoted
 from schemas.counts import GROUP_SIZES
 from schemas.history import IdsDiffer
 from schemas.rules import LOGGED, RANK
-from schemas.stored_log import LOG_ITEMS, LOG_ROWS, stored_log, views
+from schemas.stored_log import LOG_ITEMS, stored_log, views
 from schemas.tables import REJECTED_ROWS, RULE_COUNTS
 
 _SHOWN_GROUPS = 10  # values in one line of a message
@@ -117,11 +119,12 @@ def ingest(
     sources: Sequence[Source],
     items: Source | None,
     database: str,
-) -> Ingested:
-    """Read ``sources`` and write accepted and rejected rows to ``database``.
+) -> tuple[Ingested, AcceptedLog]:
+    """Read ``sources``: what became of the rows, and those that were accepted, in hand.
 
-    DataRefused if the files break the contract as a whole or too many rows do; NoData if there
-    are no rows.  Rejected rows are written in either case.
+    Lists, items and groups of these are written to ``database``, and so are rejected rows; the
+    rows themselves are written when somebody stores them.  DataRefused if the files break the
+    contract as a whole or too many rows do; NoData if there are no rows.
     """
     hash_with_key(connection, settings)
     item_layout = _item_layout(items, settings) if items else None
@@ -139,9 +142,13 @@ def ingest(
     if items is not None and item_layout is not None:
         read_items(reading, items, item_layout)
     notes = _notes(sources, layouts, logged)
+    rows = AcceptedLog(reading)
     try:
         ingested = _ingested(
-            reading, sources, layouts, supplied, Ingested(rows_read, 0, 0, 0, 0, {}, (), notes)
+            reading,
+            rows,
+            _Delivered(sources, layouts, supplied),
+            Ingested(rows_read, 0, 0, 0, 0, {}, (), notes),
         )
     except (duckdb.OutOfMemoryException, duckdb.InterruptException):
         raise
@@ -162,19 +169,25 @@ def ingest(
     changed = [f"{source.shown}: changed while it was read" for source in sources if source.changed]
     if changed:
         raise DataRefused(several("the files are not whole yet; run the batch again", changed))
-    return ingested
+    return ingested, rows
+
+
+@dataclass(frozen=True)
+class _Delivered:
+    """Files, where their columns are, and the attributes that come from the item table."""
+
+    sources: Sequence[Source]
+    layouts: Sequence[Layout]
+    supplied: Sequence[str]
 
 
 def _ingested(
-    reading: Reading,
-    sources: Sequence[Source],
-    layouts: Sequence[Layout],
-    supplied: Sequence[str],
-    ingested: Ingested,
+    reading: Reading, rows: AcceptedLog, delivered: _Delivered, ingested: Ingested
 ) -> Ingested:
-    """``ingested`` with what became of the rows of ``delivered``."""
+    """``ingested`` with what became of the rows of ``delivered``; fills ``rows``."""
+    sources = delivered.sources
     try:
-        checked = _checked(reading, sources, layouts)
+        checked = _checked(reading, sources, delivered.layouts, ingested.rows_read)
     except ListTooLong:
         refuse_long(reading)
         raise RowsMissing from None
@@ -185,7 +198,7 @@ def _ingested(
     ingested = replace(ingested, notes=(*ingested.notes, *([span] if span else [])))
     if are_long(reading):
         refuse_long(reading)
-    clean = _store_clean(reading, checked, supplied)
+    clean = _store_clean(reading, rows, checked, delivered.supplied)
     ingested = replace(
         ingested, rows_accepted=clean.rows, lists=clean.lists, graded_rows=clean.graded_rows
     )
@@ -194,14 +207,14 @@ def _ingested(
         judge(reading, sources)
         ingested = _with_judged(reading, ingested)
         _refuse_if_broken(reading, ingested)
-        _store_judged(reading, ingested, supplied)
+        _store_judged(reading, rows, ingested, delivered.supplied)
     return _within_limits(reading, ingested)
 
 
 def _checked(
-    reading: Reading, sources: Sequence[Source], layouts: Sequence[Layout]
+    reading: Reading, sources: Sequence[Source], layouts: Sequence[Layout], rows: int
 ) -> CheckedLists:
-    """All rows that were delivered, in the cheapest way that they can be read in."""
+    """All ``rows`` that were delivered, in the cheapest way that they can be read in."""
     ways: list[Callable[[], Generator[pyarrow.RecordBatch]]] = []
     if are_readable(reading, sources, layouts):
         ways.append(partial(parquet_batches, reading, sources, layouts))
@@ -210,11 +223,18 @@ def _checked(
         try:
             checked = _read(reading, way())
         except ListsApart:
+            ways[:] = [way]
             break
         except NotReadable:
             continue
         if checked.are_texts:
             return checked
+    room = allowed_memory(reading.connection)
+    if RANK.name in reading.logged and rows * BYTES_PER_ROW <= room:
+        with suppress(NotReadable), closing(ways[-1]()) as batches:
+            checked = _read(reading, placed_batches(batches))
+            if checked.are_texts:
+                return checked
     return _read(reading, delivered_batches(reading, apart=True))
 
 
@@ -268,11 +288,14 @@ def _notes(
     )
 
 
-def _store_clean(reading: Reading, checked: CheckedLists, supplied: Sequence[str]) -> Surveyed:
+def _store_clean(
+    reading: Reading, rows: AcceptedLog, checked: CheckedLists, supplied: Sequence[str]
+) -> Surveyed:
     """Store the lists that are not suspect."""
     settings = reading.settings
     names = settings.slices, settings.attribute_columns
     create(reading.connection, reading.name, *stored_log(*names, reading.entries))
+    reading.run("CREATE OR REPLACE TEMP TABLE cell_rows (cell INTEGER, rows BIGINT)")
     reading.run(f"USE {reading.database}")
     for statement in views(*names, reading.entries):
         reading.run(statement)
@@ -281,6 +304,7 @@ def _store_clean(reading: Reading, checked: CheckedLists, supplied: Sequence[str
     with transaction(reading.connection):
         stored = store(reading, checked, CLEAN, supplied)
         gate(reading, stored, binary=found.graded_rows == 0)
+    rows.add(stored)
     return found
 
 
@@ -303,7 +327,9 @@ def _with_judged(reading: Reading, ingested: Ingested) -> Ingested:
     )
 
 
-def _store_judged(reading: Reading, found: Ingested, supplied: Sequence[str]) -> None:
+def _store_judged(
+    reading: Reading, rows: AcceptedLog, found: Ingested, supplied: Sequence[str]
+) -> None:
     """Add what was let in of the suspect lists to the clean ones."""
     settings = reading.settings
     holes = settings.rejects.policy == "drop_row" and settings.ranks.gaps == "reject"
@@ -312,8 +338,8 @@ def _store_judged(reading: Reading, found: Ingested, supplied: Sequence[str]) ->
         for each in reading.columns
     ]
     users = [internal(name) for name in reading.users]
-    rows = f"(SELECT file, {', '.join([*said, *users])} FROM staged {accepted(reading)})"
-    batches = delivered_batches(reading, rows, judged=True, apart=True)
+    let_in = f"(SELECT file, {', '.join([*said, *users])} FROM staged {accepted(reading)})"
+    batches = delivered_batches(reading, let_in, judged=True, apart=True)
     checked = _read(reading, batches, gaps="keep" if holes else None)
     if not checked.runs_seen:
         return
@@ -321,6 +347,7 @@ def _store_judged(reading: Reading, found: Ingested, supplied: Sequence[str]) ->
     with transaction(reading.connection):
         stored = store(reading, checked, "judged_runs", supplied)
         gate(reading, stored, binary=found.graded_rows == 0)
+    rows.add(stored)
 
 
 def _refuse_if_broken(reading: Reading, ingested: Ingested) -> None:
@@ -353,7 +380,7 @@ def _within_limits(reading: Reading, ingested: Ingested) -> Ingested:
     unknown: dict[str, int] = {}
     problems: list[str] = []
     cells = (
-        f"(SELECT cell, count(*) AS rows FROM {reading.database}.{LOG_ROWS.name} GROUP BY cell) "
+        "(SELECT cell, sum(rows) AS rows FROM cell_rows GROUP BY cell) "
         f"JOIN {reading.database}.log_cells USING (cell)"
     )
     for attribute in settings.attributes:

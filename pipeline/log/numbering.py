@@ -43,16 +43,14 @@ class IdNumbers:
         self._long: dict[str, int] = {}
         self._whole = _WholeNumbers()
         self._seen: list[pyarrow.Array] = []
+        self._shared: tuple[pyarrow.Array, Numbers] | None = None
         self.count = 0
 
     def of(self, ids: pyarrow.Array) -> Numbers:
-        """The numbers of ``ids``, shape (rows,): texts or whole numbers, none of them missing.
-
-        A text must not hold a zero byte; ids of one column are all texts or all numbers.
-        """
+        """The numbers of ``ids``, shape (rows,): all texts or all whole numbers, none missing."""
         if pyarrow.types.is_dictionary(ids.type):
             places = ids.indices.to_numpy(zero_copy_only=False)
-            of_rows: Numbers = self.of(ids.dictionary).take(places)
+            of_rows: Numbers = self._of_dictionary(ids.dictionary).take(places)
             return of_rows
         if pyarrow.types.is_integer(ids.type):
             values = ids.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -64,6 +62,12 @@ class IdNumbers:
             self.count += len(first)
         return found
 
+    def _of_dictionary(self, values: pyarrow.Array) -> Numbers:
+        """The numbers of values that one batch after the other may share."""
+        if self._shared is None or not self._shared[0].equals(values):
+            self._shared = values, self.of(values)
+        return self._shared[1]
+
     @property
     def ids(self) -> pyarrow.ChunkedArray:
         """The distinct ids, by number."""
@@ -73,6 +77,9 @@ class IdNumbers:
     def _of_texts(self, ids: pyarrow.Array) -> tuple[Numbers, IntArray]:
         data, start, length = text_bytes(ids)
         words = np.maximum(length + 7 >> 3, 1)
+        # Words end in zeros, so that a text with some of its own would be taken for another.
+        zeros = np.flatnonzero(data == 0)
+        words[np.searchsorted(start, zeros, side="right") - 1] = _LONG_WORDS + 1
         least, most = (int(words.min()), int(words.max())) if len(words) else (1, 1)
         if least == most and most <= _LONG_WORDS:
             table = self._texts.setdefault(most, _Table(most))
@@ -80,6 +87,7 @@ class IdNumbers:
         found = np.empty(len(length), dtype=np.int32)
         first: list[IntArray] = []
         count = self.count
+        words = np.minimum(words, _LONG_WORDS + 1)
         for size in np.unique(words).tolist():
             here = np.flatnonzero(words == size)
             if size > _LONG_WORDS:

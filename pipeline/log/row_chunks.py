@@ -19,6 +19,19 @@ from schemas.stored_log import LOG_ROWS
 
 
 @dataclass(frozen=True)
+class Extent:
+    """How many rows a batch has, its deepest rank, the rows of its longest list.
+
+    ``known`` counts the rows that say each number.
+    """
+
+    rows: int
+    deepest: int
+    longest: int
+    known: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class RowChunk:
     """Some whole lists: lists ascending, and the rows of a list by position.
 

@@ -17,7 +17,8 @@ import pyarrow
 
 from pipeline.errors import AuditError
 from pipeline.log.accepted_rows import Accepted
-from pipeline.log.checked_lists import Extremes, held_numbers
+from pipeline.log.arrow_columns import decoded
+from pipeline.log.checked_lists import Extremes
 from pipeline.log.reading import Reading
 from schemas.rules import BINARY_RELEVANCE, POSITION, RELEVANCE
 from schemas.stored_log import LOG_ITEMS, log_cells, log_lists
@@ -68,7 +69,7 @@ def _distinct_relevance(accepted: Accepted) -> list[float]:
         return [0.0, 1.0]
     found = set()
     for piece, _ in accepted.pieces():
-        values = held_numbers(piece.columns[RELEVANCE.name])
+        values = decoded(piece.columns[RELEVANCE.name])
         found |= set(np.unique(values[~np.isnan(values)]).tolist())
     return sorted(found)
 

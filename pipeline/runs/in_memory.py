@@ -101,7 +101,7 @@ def check_files(settings: Settings, paths: Sequence[Path], items: Path | None) -
     with _workspace(settings, _folders(*paths, *([items] if items else []))) as (here, connection):
         sources = open_sources(paths, here, connection)
         table = open_sources([items], here, connection)[0] if items else None
-        return ingest(connection, here, sources, table, "batch")
+        return ingest(connection, here, sources, table, "batch")[0]
 
 
 def score_files(settings: Settings, paths: Sequence[Path], items: Path | None) -> Quick:
@@ -156,9 +156,9 @@ def _scored(
     sources: Sequence[Source],
     items: Source | None,
 ) -> Quick:
-    ingested = ingest(connection, settings, sources, items, "batch")
+    ingested, rows = ingest(connection, settings, sources, items, "batch")
     asked = settings.evidence.resamples > 0 or settings.evidence.noise_draws > 0
-    count_batch(connection, settings, "batch", evidence=asked)
+    count_batch(connection, settings, "batch", rows, evidence=asked)
     stored = StoredCounts(connection, "batch")
     found = scoring.scored(stored, settings, settings.measures)
     evidence = Evidence(connection, "batch", settings, settings.measures)

@@ -93,8 +93,10 @@ class Attempted(Exception):
         return Attempted, (self.row, self.cause)
 
 
-def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
-    """Read, check and stage the rows of a batch.
+def ingest_batch(
+    settings: Settings, batch: str, run_id: str, *, measured: bool = False
+) -> Ingested:
+    """Read, check and stage the rows of a batch; ``measured``: count them while they are in hand.
 
     Attempted carries the manifest row when there are no rows or they are refused; rejected rows
     of a refused batch are kept in the store's ``refused`` folder.
@@ -118,11 +120,15 @@ def ingest_batch(settings: Settings, batch: str, run_id: str) -> Ingested:
             digest = input_hash(source.digest for source in (*sources, *tables))
             attach(connection, staged, DATABASE, block_size=_block_size(found.paths))
             try:
-                ingested = ingest(connection, settings, sources, items, DATABASE)
+                ingested, rows = ingest(connection, settings, sources, items, DATABASE)
             except BatchRefused:
                 # What was rejected is kept, in a file without a write-ahead log.
                 connection.execute(f"CHECKPOINT {DATABASE}")
                 raise
+            with transaction(connection):
+                rows.store()
+            if measured:
+                count_batch(connection, settings, DATABASE, rows)
             row = attempt(settings, batch, run_id, started, ingested=ingested, digest=digest)
             with transaction(connection):
                 write_info(connection, row)

@@ -19,7 +19,7 @@ from pipeline.errors import AuditError
 from pipeline.history.commits import discard
 from pipeline.history.merging import merge, record
 from pipeline.runs.outcome import Outcome
-from pipeline.runs.steps import Attempted, ingest_batch, measure_batch, score_batch
+from pipeline.runs.steps import Attempted, ingest_batch, score_batch
 from pipeline.settings.audit import Settings
 from pipeline.store.batch_files import info, new_run_id, opened
 from pipeline.store.checkpoints import remove_database
@@ -35,9 +35,7 @@ _WORKER_DIED = (
 def compute_batch(settings: Settings, batch: str, run_id: str, from_counts: bool) -> Outcome:
     """Everything about a batch that needs no shared file."""
     try:
-        ingested = None if from_counts else ingest_batch(settings, batch, run_id)
-        if ingested:
-            measure_batch(settings, batch, run_id)
+        ingested = None if from_counts else ingest_batch(settings, batch, run_id, measured=True)
         scores = score_batch(settings, batch, run_id)
     except BaseException:
         remove_database(store_of(settings).staged(batch, run_id))

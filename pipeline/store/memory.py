@@ -38,12 +38,12 @@ def limit_memory(connection: duckdb.DuckDBPyConnection, settings: Settings) -> i
     most what DuckDB would take, which knows the limits of containers.  AuditError where DuckDB
     does not understand the setting.
     """
-    most = _allowed(connection)
+    most = allowed_memory(connection)
     default = min(max(int(most / _OF_DUCKDB * _SHARE), LEAST_BYTES), most)
     try:
         said = settings.memory_limit or f"{default // 2**10}KiB"
         connection.execute("SET memory_limit = ?", [said])
-        return _allowed(connection)
+        return allowed_memory(connection)
     except duckdb.OutOfMemoryException:
         raise AuditError(f"memory_limit: {settings.memory_limit} is too little to begin") from None
     except duckdb.Error as error:
@@ -91,7 +91,8 @@ def _said(connection: duckdb.DuckDBPyConnection) -> str:
     return str(connection.execute("SELECT current_setting('memory_limit')").fetchall()[0][0])
 
 
-def _allowed(connection: duckdb.DuckDBPyConnection) -> int:
+def allowed_memory(connection: duckdb.DuckDBPyConnection) -> int:
+    """What a session may take, in bytes."""
     number, _, unit = _said(connection).partition(" ")
     return int(float(number) * _UNITS[unit.upper().removesuffix("BYTES")])
 

@@ -202,7 +202,8 @@ def _ingested(
     attach_memory(connection, database)
     try:
         sources = open_sources(place.files, settings, connection)
-        ingested = ingest(connection, settings, sources, None, database)
+        ingested, rows = ingest(connection, settings, sources, None, database)
+        rows.store()
     except NoData as error:
         raise NoData(f"{place.name}: {error}") from None
     except DataRefused as error:
