@@ -11,10 +11,9 @@ import duckdb
 
 from pipeline.counts.dimensions import dimensions_of
 from pipeline.counts.group_counts import fill_group_counts
-from pipeline.counts.group_items import fill_group_items
 from pipeline.counts.item_counts import count_items
 from pipeline.counts.list_stats import fill_list_stats
-from pipeline.counts.mix_counts import fill_bucket_lengths, fill_mix_counts, sample_lists
+from pipeline.counts.mix_counts import fill_mix_counts, sample_lists
 from pipeline.counts.one_pass import OnePass
 from pipeline.counts.rank_counts import fill_rank_counts
 from pipeline.counts.slice_counts import fill_model_versions, fill_slice_counts, make_positions
@@ -61,10 +60,8 @@ def count_batch(
             counters.store(attribute)
             fill_group_counts(counting, attribute)
             fill_mix_counts(counting, attribute)
-        fill_group_items(counting)
-        if evidence:
-            fill_bucket_lengths(counting)
-        count_items(counting)
+        counters.fill()
+        count_items(counting, dimensions)
         fill_list_stats(counting, dimensions)
     return {
         table.name: _count(connection, f"{quoted(database)}.{table.name}") for table in COUNT_TABLES

@@ -81,6 +81,14 @@ def halves_of_doubles(whole: FloatArray) -> tuple[FloatArray, FloatArray]:
     return high, whole - high * HALF
 
 
+def double_of(high: IntArray, low: IntArray) -> FloatArray:
+    """Numbers in two halves as doubles, as DuckDB makes them of 128 bits: 64 and 64."""
+    lower = (high.astype(np.uint64) << np.uint64(HALF_BITS)) + low.astype(np.uint64)
+    upper = high + (low >> HALF_BITS) >> 64 - HALF_BITS
+    found: FloatArray = lower.astype(np.float64) + upper.astype(np.float64) * 2.0**64
+    return found
+
+
 def half_names(name: str) -> tuple[str, str]:
     """What the two halves of a column are called."""
     return f"{name}_high", f"{name}_low"

@@ -161,24 +161,66 @@ def fill_mix_counts(counting: Counting, attribute: str) -> None:
     counting.fill(MIX_COUNTS, f"SELECT *, {literal(attribute)} AS attribute FROM mixes")
 
 
-def fill_bucket_lengths(counting: Counting) -> None:
-    """The rows of each bucket by the length of their list, from the session table ``lists``."""
-    settings = counting.settings
-    table = bucket_lengths(settings.slices, settings.attribute_columns)
-    users = [*map(internal, settings.slices), *map(internal, settings.attribute_columns)]
-    key = ", ".join(("bucket", *users, "length"))
-    counting.connection.execute(f"DROP TABLE IF EXISTS {counting.database}.{table.name}")
-    counting.connection.execute(table.create(counting.name))
-    counting.need_rows()
-    counting.fill(
-        table,
-        f"SELECT {key}, sum(rows)::BIGINT AS rows FROM "
-        "(SELECT bucket, list_part AS part, n AS length, cell, count(*) AS rows "
-        f"FROM {counting.database}.log_rows JOIN lists USING (list) GROUP BY ALL) "
-        f"JOIN parts USING (part) JOIN {counting.database}.log_cells USING (cell) "
-        f"GROUP BY {key} ORDER BY {key}",
-        ordered=True,
-    )
+class BucketLengths:
+    """Rows of each bucket by part, cell and the length of their list."""
+
+    def __init__(self, dimensions: Dimensions) -> None:
+        self._dimensions = dimensions
+        self._held: list[tuple[IntArray, IntArray]] = []
+
+    def add(self, chunk: RowChunk) -> None:
+        """Add the rows of a chunk."""
+        dimensions, cells = self._dimensions, self._dimensions.cells
+        key = np.repeat(np.arange(len(chunk.lists)) * cells, chunk.lengths) + chunk.ints["cell"]
+        rows = np.bincount(key, minlength=1)
+        here = np.flatnonzero(rows)
+        place, cell = np.divmod(here, cells)
+        lists = chunk.lists[place]
+        bucket = dimensions.bucket[lists].astype(np.int64)
+        key = bucket * dimensions.parts + dimensions.part[lists]
+        key = (key * (dimensions.longest + 1) + chunk.lengths[place]) * cells + cell
+        self._held.append(_summed(key, rows[here]))
+        if sum(len(keys) for keys, _ in self._held) > 2 * len(self._held[0][0]) + _HELD_LISTS:
+            self._held = [self._together()]
+
+    def _together(self) -> tuple[IntArray, IntArray]:
+        keys, rows = zip(*self._held, strict=True)
+        return _summed(np.concatenate(keys), np.concatenate(rows))
+
+    def fill(self, counting: Counting) -> None:
+        """Make the table bucket_lengths."""
+        settings = counting.settings
+        table = bucket_lengths(settings.slices, settings.attribute_columns)
+        users = [*map(internal, settings.slices), *map(internal, settings.attribute_columns)]
+        key = ", ".join(("bucket", *users, "length"))
+        counting.connection.execute(f"DROP TABLE IF EXISTS {counting.database}.{table.name}")
+        counting.connection.execute(table.create(counting.name))
+        if not self._held:
+            return
+        left, rows = self._together()
+        columns = {"rows": rows}
+        for name, size in (
+            ("cell", self._dimensions.cells),
+            ("length", self._dimensions.longest + 1),
+            ("part", self._dimensions.parts),
+        ):
+            left, columns[name] = np.divmod(left, size)
+        with counting.registered("row_lengths", pyarrow.table({"bucket": left, **columns})):
+            counting.fill(
+                table,
+                f"SELECT {key}, sum(rows)::BIGINT AS rows FROM row_lengths "
+                f"JOIN parts USING (part) JOIN {counting.database}.log_cells USING (cell) "
+                f"GROUP BY {key} ORDER BY {key}",
+                ordered=True,
+            )
+
+
+def _summed(keys: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """Sums of whole numbers by key, and the keys there are, ascending."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = run_starts(keys)
+    return keys[starts], np.add.reduceat(numbers[order], starts)
 
 
 def sample_lists(counting: Counting) -> None:

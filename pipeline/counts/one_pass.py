@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager
 from pipeline.counts.dimensions import KNOWN, Dimensions
 from pipeline.counts.exact_sums import Shares
 from pipeline.counts.group_counts import GroupSums
+from pipeline.counts.group_items import GroupItems
 from pipeline.counts.list_groups import list_groups
-from pipeline.counts.mix_counts import PairMixes, SampledGroups
+from pipeline.counts.mix_counts import BucketLengths, PairMixes, SampledGroups
 from pipeline.counts.prefix_terms import PrefixTerms
 from pipeline.counts.rank_counts import Histogram, histogram_fits, tables_by_sql
 from pipeline.counts.slice_counts import ListTotals
@@ -41,10 +42,13 @@ class OnePass:
             if counting.evidence
         }
 
+        self._items = GroupItems(counting, dimensions)
+        self._lengths = BucketLengths(dimensions) if counting.evidence else None
+
     def run(self) -> None:
         """Count all rows; makes the session table ``lists``."""
         counting, known = self._counting, self._dimensions.known
-        columns = ["rank", "cell", *(name for name in KNOWN if known[name])]
+        columns = ["rank", "cell", "item", *(name for name in KNOWN if known[name])]
         for chunk in counting.chunks(columns, CHUNK_ROWS):
             self._add(chunk)
         self._totals.store()
@@ -58,6 +62,9 @@ class OnePass:
         self._totals.add(chunk, relevance)
         if self._histogram is not None:
             self._histogram.add(chunk, relevance, click)
+        self._items.add(chunk)
+        if self._lengths is not None:
+            self._lengths.add(chunk)
         for name, groups in self._dimensions.groups.items():
             in_lists = list_groups(chunk, groups, self._terms)
             self._sums[name].add(chunk, in_lists)
@@ -70,6 +77,12 @@ class OnePass:
         if self._histogram is None:
             return tables_by_sql(self._counting)
         return self._histogram.tables(self._counting)
+
+    def fill(self) -> None:
+        """Fill what is about all attributes, when their own tables are filled."""
+        self._items.fill()
+        if self._lengths is not None:
+            self._lengths.fill(self._counting)
 
     def store(self, attribute: str) -> None:
         """Make the session tables of one attribute, and fill its mixes of sampled lists."""

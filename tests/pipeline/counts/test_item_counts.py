@@ -3,23 +3,25 @@
 import math
 import random
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow
 import pytest
 
 from metrics import UNIT, WHOLE
 from metrics.weights import exposure_at
+from pipeline.counts.dimensions import Dimensions
 from pipeline.counts.item_counts import count_items
 from pipeline.counts.sql import Counting
+from pipeline.log.row_chunks import RowChunk
 from pipeline.settings.load import settings_from
 from pipeline.store.tables import create
 from schemas.counts import BUCKET_SUMS, ITEM_GAPS, ITEM_STATS
-from schemas.stored_log import LOG_ITEMS, LOG_ROWS
+from schemas.stored_log import LOG_ITEMS
 
 SLICES = ("device", "market")
 DEPTH = 40
@@ -124,62 +126,88 @@ def sign(number: int) -> int:
     return (number > 0) - (number < 0)
 
 
-def counted(lists: list[List], *, seed: int = 0, threads: int = 1) -> tuple[Any, Any, Any]:
-    """What count_items makes of ``lists``; ``seed`` decides how all is numbered and ordered."""
+def chunk_of(lists: list[List], numbers: dict[str, int], first: int) -> RowChunk:
+    """Some lists as counting gets them; ``first`` is the number of the first."""
+    lengths = np.array([len(each.rows) for each in lists])
+    rows = [row for each in lists for row in each.rows]
+    ranks = np.array([rank for _, rank, _ in rows], dtype=np.int32)
+    values = np.array([np.nan if value is None else value for *_, value in rows])
+    items = np.array([numbers[item] for item, *_ in rows], dtype=np.int32)
+    starts = np.cumsum(lengths) - lengths
+    ints: dict[str, Any] = {"rank": ranks, "item": items}
+    return RowChunk(first + np.arange(len(lists)), starts, lengths, ints, {"relevance": values})
+
+
+def counted(lists: list[List], *, seed: int = 0, at_a_time: int = 10**9) -> tuple[Any, Any, Any]:
+    """What count_items makes of ``lists``; ``seed`` decides how all is numbered and ordered.
+
+    Items of slice values are counted ``at_a_time``, about.
+    """
     draw = random.Random(seed)
     slices = tuple(lists[0].slices)
     settings = settings_from({"attributes": ["group"], "slices": list(slices)}, folder=Path())
     lists = draw.sample(lists, len(lists))
     names = sorted({item for each in lists for item, *_ in each.rows})
     numbers = {name: at for at, name in enumerate(draw.sample(names, len(names)))}
-    rows: list[dict[str, Any]] = []
+    parts = sorted({tuple(each.slices.values()) for each in lists})
+    values = [(WHOLE, WHOLE)]
+    for at, name in enumerate(slices):
+        values += [(name, value) for value in sorted({part[at] for part in parts})]
+    codes = [
+        [0, *(values.index(pair) for pair in zip(slices, part, strict=True))] for part in parts
+    ]
+    known = sum(value is not None for each in lists for *_, value in each.rows)
+    dimensions = Dimensions(
+        rows=sum(len(each.rows) for each in lists),
+        lists=len(lists),
+        deepest_rank=DEPTH,
+        longest=12,
+        known={"relevance": known},
+        buckets=5,
+        bucket=np.array([each.bucket for each in lists]),
+        part=np.array([parts.index(tuple(each.slices.values())) for each in lists]),
+        query=None,
+        values=tuple(values),
+        codes=np.array(codes).T,
+        cells=1,
+        groups={},
+    )
     totals = []
     for at, each in enumerate(lists):
         internal = {"=" + name: value for name, value in each.slices.items()}
         exposure = sum(EXPOSURES[rank] for _, rank, _ in each.rows)
-        known = [round(value * UNIT) for *_, value in each.rows if value is not None]
-        totals.append(
-            {
-                "list": at,
-                "n": len(each.rows),
-                "bucket": each.bucket,
-                "exposure": exposure,
-                "relevance": sum(known) if known else None,
-                **internal,
-            }
-        )
-        for place, (item, rank, value) in draw.sample(
-            list(enumerate(each.rows, start=1)), len(each.rows)
-        ):
-            row = {"list": at, "item": numbers[item], "rank": rank, "position": place}
-            rows.append(row | {"relevance": value, "cell": 0})
+        scaled = [round(value * UNIT) for *_, value in each.rows if value is not None]
+        relevance = sum(scaled) if scaled else None
+        totals.append((at, each.bucket, exposure, relevance, *internal.values()))
+    size = draw.randint(1, len(lists))
 
-    with duckdb.connect(config={"threads": threads}) as connection:
+    def chunks(*_: Any) -> Iterator[RowChunk]:
+        for first in range(0, len(lists), size):
+            yield chunk_of(lists[first : first + size], numbers, first)
+
+    with duckdb.connect() as connection, pytest.MonkeyPatch.context() as patched:
         connection.execute("ATTACH ':memory:' AS batch")
-        create(connection, "batch", LOG_ROWS, LOG_ITEMS, ITEM_STATS, ITEM_GAPS, BUCKET_SUMS)
-
-        def put(target: str, data: list[dict[str, Any]]) -> None:
-            connection.register("given", pyarrow.Table.from_pylist(data))
-            connection.execute(f"INSERT INTO {target} BY NAME FROM given")
-            connection.unregister("given")
-
-        put("batch.log_items", [{"item": n, "item_id": name} for name, n in numbers.items()])
-        put("batch.log_rows", rows)
+        create(connection, "batch", LOG_ITEMS, ITEM_STATS, ITEM_GAPS, BUCKET_SUMS)
+        connection.executemany(
+            "INSERT INTO batch.log_items VALUES (?, ?)", [[n, name] for name, n in numbers.items()]
+        )
         keys = "".join(f', "={name}" VARCHAR' for name in slices)
         connection.execute(
-            "CREATE TEMP TABLE lists (list INTEGER, n BIGINT, bucket INTEGER, "
+            "CREATE TEMP TABLE lists (list INTEGER, bucket INTEGER, "
             f"exposure HUGEINT, relevance HUGEINT{keys})"
         )
-        for total in totals:
-            names_of = ", ".join(f'"{name}"' for name in total)
-            marks = ", ".join("?" for _ in total)
-            connection.execute(
-                f"INSERT INTO lists ({names_of}) VALUES ({marks})", list(total.values())
-            )
-        connection.execute("CREATE TEMP TABLE positions (place BIGINT, exposure BIGINT)")
-        put("positions", [{"place": k, "exposure": x} for k, x in enumerate(EXPOSURES)])
-
-        count_items(Counting(connection, settings, "batch"))
+        marks = ", ".join("?" for _ in totals[0])
+        connection.executemany(f"INSERT INTO lists VALUES ({marks})", totals)
+        connection.execute(
+            "CREATE TEMP TABLE slice_values (code INTEGER, slice VARCHAR, slice_value VARCHAR)"
+        )
+        connection.executemany(
+            "INSERT INTO slice_values VALUES (?, ?, ?)",
+            [[code, *pair] for code, pair in enumerate(values)],
+        )
+        patched.setattr(Counting, "chunks", chunks)
+        patched.setattr("pipeline.counts.item_counts.MOST_CELLS", at_a_time)
+        count_items(Counting(connection, settings, "batch"), dimensions)
 
         def rows_of(table: str, key: int) -> dict[Any, dict[str, Any]]:
             found = connection.execute(f"FROM batch.{table}")
@@ -210,12 +238,12 @@ def test_sums_are_those_of_python(seed: int, slices: tuple[str, ...]) -> None:
     assert sums == pytest.approx(wanted_sums, rel=4e-16, abs=0)
 
 
-@pytest.mark.parametrize(("seed", "threads"), [(1, 1), (2, 2), (3, 4)])
-def test_numbers_and_order_of_rows_do_not_matter(seed: int, threads: int) -> None:
-    """However items and lists are numbered and rows are stored, the sums are the same."""
+@pytest.mark.parametrize(("seed", "at_a_time"), [(1, 10**9), (2, 40), (3, 1)])
+def test_numbers_and_order_of_rows_do_not_matter(seed: int, at_a_time: int) -> None:
+    """However items and lists are numbered, cut and counted, the sums are the same."""
     lists = ragged(7)
 
-    assert counted(lists, seed=seed, threads=threads) == counted(lists)
+    assert counted(lists, seed=seed, at_a_time=at_a_time) == counted(lists)
 
 
 def test_buckets_add_up_to_the_gaps() -> None:
