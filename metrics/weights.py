@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from metrics.elementary import log2, of_whole, power
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -45,13 +47,11 @@ def exposure_at(ranks: IntArray) -> FloatArray:
     >>> exposure_at(np.array([1, 3]))
     array([1. , 0.5])
     """
-    logs: FloatArray = np.log2(ranks + 1.0)
-    return 1.0 / logs
+    return 1.0 / of_whole(lambda k: log2(k + 1.0), ranks)
 
 
 def _geometric(first: float, ratio: float, ranks: IntArray) -> FloatArray:
-    powers: FloatArray = np.power(ratio, ranks - 1.0)
-    return first * powers
+    return first * of_whole(lambda k: power(ratio, k - 1.0), ranks)
 
 
 exposure = Weight("exposure", "1 / log2(k + 1)", lambda ranks, given: exposure_at(ranks))

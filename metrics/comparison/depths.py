@@ -18,10 +18,11 @@ depth of the table.
 """
 
 from functools import lru_cache
-from math import ceil, expm1, log, log1p
+from math import ceil
 
 import numpy as np
 
+from metrics.elementary import expm1, log, log1p, power
 from metrics.weights import FloatArray, IntArray
 
 _FIRST_BLOCK = 64
@@ -44,7 +45,7 @@ def _size_for(depths: int) -> int:
 def _weights(p: float, first: int, last: int) -> FloatArray:
     """Weights (1 - p) p^(d-1) / d of depths first <= d < last."""
     depths = np.arange(first, last, dtype=np.float64)
-    found: FloatArray = (1.0 - p) * np.power(p, depths - 1.0) / depths
+    found: FloatArray = (1.0 - p) * power(p, depths - 1.0) / depths
     return found
 
 
@@ -61,10 +62,10 @@ def _anchor(p: float, depth: int) -> float:
     A tail is either thin, and ends soon enough to be added up, or so fat that taking the depths
     above it from the whole series, ln(1 / (1 - p)) (1 - p) / p, costs no more than a few bits.
     """
-    fall = -log(p)
+    fall = -float(log(p))
     if fall * depth > _FAT:
         return _summed(p, depth, depth + ceil(_NEGLIGIBLE / fall))
-    return -log1p(-p) * (1.0 - p) / p - _summed(p, 1, depth)
+    return -float(log1p(-p)) * (1.0 - p) / p - _summed(p, 1, depth)
 
 
 @lru_cache(maxsize=16)
@@ -76,7 +77,7 @@ def _table(p: float, size: int) -> tuple[FloatArray, FloatArray]:
         first = max(start, 1)
         block = np.cumsum(np.append(_weights(p, first, end), _anchor(p, end))[::-1])[:0:-1]
         tails.append(block if start else np.append(1.0, block))
-        powers.append(np.power(p, np.arange(start, end, dtype=np.float64)))
+        powers.append(power(p, np.arange(start, end, dtype=np.float64)))
         start, end = end, 2 * end
     found = np.concatenate(tails), np.concatenate(powers)
     for array in found:
@@ -114,7 +115,7 @@ def prefix_weight(p: float, depth: int) -> float:
     if depth < 1:
         return 0.0
     tail = DepthWeights(p, depth).tail(np.array([depth]))[0]
-    return min(1.0, depth * float(tail) - expm1((depth - 1) * log(p)))
+    return min(1.0, depth * float(tail) - float(expm1((depth - 1) * log(p))))
 
 
 @lru_cache(maxsize=16)

@@ -4,7 +4,7 @@ Here: one declaration for each metric of the family.  Not here: terms that they 
 (``metrics.terms``), and metrics of a cut (``metrics.top_k``).
 """
 
-from math import fsum, inf, log
+from math import fsum, inf
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from metrics import terms
 from metrics.aggregations import Range
 from metrics.base import GroupMetric, Metric, SingleMetric
 from metrics.counts import COMPARED, UNKNOWN, Counts, added
+from metrics.elementary import log
 from metrics.fairness.prefixes import SMOOTHED_ZERO, SMOOTHING
 from metrics.parameters import DECAY, DENOMINATOR, NORMALISED, REFERENCE, P
 from metrics.reasons import Reason
@@ -126,7 +127,7 @@ def _ndkl(counts: Counts, given: Given) -> Number:
     if len(set(groups) - {UNKNOWN}) < COMPARED:
         return Reason.ONE_GROUP
     whole = fsum(wanted.values())
-    logs = np.array([log(wanted.get(group, 0) / whole + SMOOTHING) for group in groups])
+    logs = log([wanted.get(group, 0) / whole + SMOOTHING for group in groups])
     share = np.zeros((*prefixes.share.shape[:-1], len(groups)))
     share[..., : len(counts.groups)] = prefixes.share / np.asarray(counts.lists)[..., None]
     entropy = len(groups) * SMOOTHED_ZERO + added(prefixes.entropy) / counts.lists

@@ -20,6 +20,7 @@ s^3 n^2 / 6, which is 2e-14 at n = 10,000.
 
 import numpy as np
 
+from metrics.elementary import log
 from metrics.weights import FloatArray, exposure_at
 
 SMOOTHING = 1e-7
@@ -29,11 +30,11 @@ A tenth of the share of one row in a million, the longest list that is read: a g
 never counts as if it were missing."""
 TERMS = 5
 """Products of ``tails`` and ``steps`` that are added up: what is left out is below rounding."""
-SMOOTHED_ZERO = SMOOTHING * float(np.log(SMOOTHING))
+SMOOTHED_ZERO = SMOOTHING * float(log(SMOOTHING))
 
 
 def _log(values: FloatArray) -> FloatArray:
-    return np.log(np.maximum(values, 1.0))
+    return log(np.maximum(values, 1.0))
 
 
 def tails(depth: int) -> FloatArray:
@@ -43,7 +44,7 @@ def tails(depth: int) -> FloatArray:
     """
     i = np.arange(1, depth + 1, dtype=np.float64)
     w = exposure_at(i.astype(np.int64))
-    columns = np.stack([w, w / i, w * np.log(i) / i, w * np.log(i), w * i], axis=1)
+    columns = np.stack([w, w / i, w * log(i) / i, w * log(i), w * i], axis=1)
     return np.concatenate([np.zeros((1, TERMS)), np.cumsum(columns, axis=0)])
 
 
@@ -57,7 +58,7 @@ def steps(depth: int) -> FloatArray:
     first = k == 1.0
     s = SMOOTHING
     c_ln_c = k * _log(k) - before * _log(before)
-    ln_c = np.where(first, 1.0 - np.log(s), _log(k) - _log(before))
+    ln_c = np.where(first, 1.0 - log(s), _log(k) - _log(before))
     inverse = 1.0 / k - np.where(first, 0.0, 1.0 / np.maximum(before, 1.0))
     table = np.stack(
         [s * ln_c, c_ln_c, np.full(depth, -1.0), np.where(first, -s, 0.0), s * s / 2 * inverse],

@@ -9,6 +9,7 @@ from math import fsum
 import numpy as np
 
 from metrics.counts import UNKNOWN, Counts
+from metrics.elementary import log, log2, of_whole, power
 from metrics.list_native.compared import compared, parts, reference_shares, sizes
 from metrics.rankings import PerList, Rankings
 from metrics.reasons import Reason
@@ -50,7 +51,7 @@ def _skew_of(counts: Counts, given: Given) -> GroupValues:
     share = ratio_of(ratio_of(top, depth), wanted)
     some = share > 0
     return explained(
-        np.log(share, out=np.full(share.shape, np.nan), where=some),
+        log(np.where(some, share, np.nan)),
         [
             (rows == 0, Reason.GROUP_ABSENT),
             (~(counts.takes_part & (wanted > 0)), Reason.NOT_COMPARED),
@@ -90,7 +91,7 @@ def skew_per_list(lists: Rankings, given: Given) -> PerList:
         judged &= depth < sizes(lists)[1]
     share = reference_shares(lists, given)
     share = np.where(judged[:, None] & (share > 0), share, np.nan)
-    value: FloatArray = np.log((shown + share) / ((depth[:, None] + 1) * share))
+    value = log((shown + share) / ((depth[:, None] + 1) * share))
     return PerList(value)
 
 
@@ -99,8 +100,8 @@ def _weights(lists: Rankings, given: Given) -> FloatArray:
     if given["weight"] == "log":
         # TREC discounts ranks 1 and 2 alike: 1 / log2(max(k, 2)).
         return exposure_at(np.maximum(lists.rank, 2) - 1)
-    found: FloatArray = np.power(1.0 - float(given["p"]), lists.rank - 1.0)
-    return found
+    stays = 1.0 - float(given["p"])
+    return of_whole(lambda ranks: power(stays, ranks - 1.0), lists.rank)
 
 
 def attention_match(lists: Rankings, given: Given) -> PerList:
@@ -129,5 +130,5 @@ def _bits(share: FloatArray, middle: FloatArray) -> FloatArray:
     """``share * log2(share / middle)``, 0 where the share is 0, NaN where it is unknown."""
     some = share > 0
     ratio = np.divide(share, middle, out=np.ones(share.shape), where=some)
-    found: FloatArray = share * np.log2(ratio)
+    found: FloatArray = share * log2(ratio)
     return found

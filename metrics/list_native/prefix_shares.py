@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from metrics.elementary import log, log2, of_whole
 from metrics.list_native.compared import compared, parts, several_groups, sizes
 from metrics.rankings import PerList, Rankings
 from metrics.terms import Given
@@ -64,7 +65,7 @@ class _Cuts:
 
     def total(self, values: FloatArray) -> FloatArray:
         """Discounted sum over the cuts of each list, shape (lists,)."""
-        weights = values / np.log2(self.place)
+        weights = values / of_whole(log2, self.place)
         found = np.bincount(self.list_of, weights=weights, minlength=self.lists.lists)
         return found.astype(np.float64)
 
@@ -109,7 +110,7 @@ def _divergence(count: IntArray, cuts: _Cuts, size: IntArray) -> FloatArray:
 def _kl_part(count: IntArray, cuts: _Cuts, size: IntArray) -> FloatArray:
     odds = np.ones(len(count))
     np.divide(count * cuts.length, size * cuts.place, out=odds, where=count > 0)
-    found: FloatArray = count / cuts.place * np.log(odds)
+    found: FloatArray = count / cuts.place * log(odds)
     return found
 
 
@@ -192,7 +193,7 @@ def _most_divergent(cuts: _Cuts) -> FloatArray:
     loss = np.maximum(
         _least_loss(cuts, inside, left_out=False), _least_loss(cuts, outside, left_out=True)
     )
-    whole: FloatArray = np.log(cuts.length / inside)
+    whole = log(cuts.length / inside)
     return np.where(outside > 0, np.maximum(whole - loss / inside, 0.0), 0.0)
 
 
@@ -212,5 +213,5 @@ def _least_loss(cuts: _Cuts, room: IntArray, *, left_out: bool) -> FloatArray:
 def _loss(count: IntArray, size: IntArray) -> FloatArray:
     odds = np.ones(len(count))
     np.divide(size, count, out=odds, where=count > 0)
-    found: FloatArray = np.log(odds) * count
+    found: FloatArray = log(odds) * count
     return found

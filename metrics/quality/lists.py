@@ -10,6 +10,7 @@ Not here: whose items these are (``groups``).
 
 import numpy as np
 
+from metrics.elementary import exp2, expm1, log, of_whole
 from metrics.quality.ideal import Discount, best, discounted
 from metrics.rankings import PerList, Rankings
 from metrics.terms import Given
@@ -19,6 +20,8 @@ LARGEST = 1e12
 """Sums of a list that are not below this are no number to add to others: the list is left out.
 
 Scaled by UNIT such a sum is below 2^100, so that 2^27 lists can be added up in 128 bits."""
+
+_LN_2 = float(log(2.0))
 
 
 def cut(given: Given) -> int:
@@ -47,8 +50,10 @@ def gains(lists: Rankings, given: Given) -> FloatArray:
     """What each row is worth, shape (rows,): relevance g, or 2^g - 1."""
     if given["gain"] == "linear":
         return lists.relevance
-    # expm1 keeps the digits of small gains that 2^g - 1 cancels.
-    worth: FloatArray = np.expm1(lists.relevance * np.log(2.0))
+    worth = lists.relevance.copy()
+    # Of 0 and 1 it is themselves; expm1 keeps the digits of small gains that 2^g - 1 cancels.
+    between = np.flatnonzero((worth != 0.0) & (worth != 1.0))
+    worth[between] = expm1(worth[between] * _LN_2)
     return worth
 
 
@@ -138,8 +143,7 @@ def half_lives(alpha: float) -> Discount:
     """Weight 1 at the top and half as much every ``alpha - 1`` ranks, in [0, 1]."""
 
     def discount(rank: IntArray) -> FloatArray:
-        weight: FloatArray = np.exp2((1.0 - rank) / (alpha - 1.0))
-        return weight
+        return of_whole(lambda ranks: exp2((1.0 - ranks) / (alpha - 1.0)), rank)
 
     return discount
 

@@ -13,6 +13,7 @@ Not here: rates and groups.
 import numpy as np
 
 from metrics.counts import Counts
+from metrics.elementary import expm1, log1p
 from metrics.parameters import Parameter
 from metrics.rankings import PerList, Rankings
 from metrics.reasons import Reason
@@ -61,13 +62,13 @@ def generalised_entropy(rows: FloatArray, alpha: float) -> FloatArray:
     share = rows / np.maximum(count, 1.0)
     relative = BENEFITS * count / safe
     # Benefit 0, whose logarithm does not exist, is put in below.
-    logs = np.log1p(np.where(some & (BENEFITS > 0), (BENEFITS * count - total) / safe, 0.0))
+    logs = log1p(np.where(some & (BENEFITS > 0), (BENEFITS * count - total) / safe, 0.0))
     if alpha < 0.5:
-        terms = np.expm1(alpha * logs) / alpha if alpha else logs
+        terms = expm1(alpha * logs) / alpha if alpha else logs
         lowest = -1.0 / alpha if alpha > 0 else np.nan
         terms = np.where(BENEFITS > 0, terms, np.where(rows > 0, lowest, 0.0)) / (alpha - 1.0)
     else:
-        terms = np.expm1((alpha - 1.0) * logs) / (alpha - 1.0) if alpha != 1 else logs
+        terms = expm1((alpha - 1.0) * logs) / (alpha - 1.0) if alpha != 1 else logs
         terms = relative * terms / alpha
     found: FloatArray = (share * terms).sum(axis=-1)
     # Equal benefits come to 0 exactly; rounding must not print -1e-17 elsewhere.

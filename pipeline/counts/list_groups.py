@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metrics import PREFIX_UNIT, UNIT
+from metrics.elementary import log
 from metrics.fairness.prefixes import SMOOTHED_ZERO, SMOOTHING
 from metrics.weights import IntArray
 from pipeline.counts.dimensions import Groups
@@ -69,7 +70,7 @@ def list_groups(chunk: RowChunk, groups: Groups, terms: PrefixTerms) -> ListGrou
     won = length * own - position_sum - own * (own - 1) // 2
     pairs = own * (length - own)
     entropy, share = terms.sums(position, starts, own, length)
-    cross = (share / PREFIX_UNIT + SMOOTHING) * np.log(own / length + SMOOTHING) - SMOOTHED_ZERO
+    cross = (share / PREFIX_UNIT + SMOOTHING) * log(own / length + SMOOTHING) - SMOOTHED_ZERO
     return ListGroups(
         place=place,
         group=group[starts].astype(np.int64),

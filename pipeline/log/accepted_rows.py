@@ -149,21 +149,19 @@ def _number_items(reading: Reading, accepted: Accepted, supplied: Sequence[str])
     for piece, _ in accepted.pieces():
         item_rows += np.bincount(piece.columns["item"], minlength=count)
     there = np.flatnonzero(item_rows)
-    reading.register(
-        "items_held",
-        pyarrow.table(
-            {
-                "held": there,
-                "key": accepted.checked.items.ids.take(pyarrow.array(there)),
-                "item_rows": item_rows[there],
-            }
-        ),
+    held = pyarrow.table(
+        {
+            "held": there,
+            "key": accepted.checked.items.ids.take(pyarrow.array(there)),
+            "item_rows": item_rows[there],
+        }
     )
     kept = stored_id(reading.settings, ITEM_ID.name, "CAST(key AS VARCHAR)")
-    reading.run(
-        "CREATE OR REPLACE TEMP TABLE item_keys AS "
-        f"SELECT held, key, item_rows, {kept} AS item_id FROM items_held"
-    )
+    with reading.registered("items_held", held):
+        reading.run(
+            "CREATE OR REPLACE TEMP TABLE item_keys AS "
+            f"SELECT held, key, item_rows, {kept} AS item_id FROM items_held"
+        )
     reading.run(
         f"INSERT INTO {log} SELECT ({_following(reading, LOG_ITEMS.name)} ())::INTEGER, item_id "
         f"FROM item_keys ANTI JOIN {log} USING (item_id)"
@@ -209,12 +207,15 @@ def _number_cells(reading: Reading, accepted: Accepted, supplied: Sequence[str])
         reading.run(f"INSERT INTO {log} SELECT 0 WHERE NOT EXISTS (FROM {log})")
         return replace(accepted, cells=np.zeros(1, dtype=np.int64))
     kinds = _kinds(reading, accepted, supplied)
-    reading.register("kinds_held", kinds)
     meant = ", ".join(
         f"{group_meant(reading, name, tidy(internal(name)))} AS {quoted('group ' + name)}"
         for name in names
     )
-    reading.run(f"CREATE OR REPLACE TEMP TABLE cell_values AS SELECT *, {meant} FROM kinds_held")
+    with reading.registered("kinds_held", kinds):
+        reading.run(
+            f"CREATE OR REPLACE TEMP TABLE cell_values AS SELECT *, {meant} FROM kinds_held"
+        )
+        count_rows(reading, "kinds_held", names)
     new = ", ".join(f"{quoted('group ' + name)} AS {internal(name)}" for name in names)
     columns = ", ".join(map(internal, names))
     reading.run(
@@ -227,7 +228,6 @@ def _number_cells(reading: Reading, accepted: Accepted, supplied: Sequence[str])
     cells = _numbered(
         reading, f"SELECT kind, cell FROM cell_values AS found JOIN {log} AS log ON {on}", size
     )
-    count_rows(reading, "kinds_held", names)
     reading.run(
         "INSERT INTO cell_rows SELECT log.cell, found.times FROM cell_values AS found "
         f"JOIN {log} AS log ON {on}"
@@ -304,11 +304,11 @@ class AcceptedLog:
         self._stored = True
         reading = self._reading
         for part in self._parts:
-            reading.register("rows_held", _reader(part, reading.entries))
-            reading.run(
-                f"INSERT INTO {reading.database}.{reading.entries.name} BY NAME "
-                "SELECT * FROM rows_held"
-            )
+            with reading.registered("rows_held", _reader(part, reading.entries)):
+                reading.run(
+                    f"INSERT INTO {reading.database}.{reading.entries.name} BY NAME "
+                    "SELECT * FROM rows_held"
+                )
 
 
 def _reader(part: Accepted, entries: Table) -> pyarrow.RecordBatchReader:

@@ -19,7 +19,7 @@ from metrics.weights import IntArray
 
 Column = npt.NDArray[Any]
 MOST_BYTES = 256_000_000
-"""Bytes of rows that stay in memory; a row of a usual log is seven."""
+"""Bytes of rows that stay in memory at most; a row of a usual log is seven."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class _Written:
 class HeldRows:
     """Pieces in the order in which they came; ``folder`` is where those go that find no room."""
 
-    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
-        self._folder, self._room = folder, most_bytes
+    def __init__(self, folder: Path, most_bytes: int) -> None:
+        self._folder, self._room = folder, min(most_bytes, MOST_BYTES)
         self._pieces: list[Piece | _Written] = []
         self._file: IO[bytes] | None = None
 

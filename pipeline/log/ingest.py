@@ -63,6 +63,8 @@ from schemas.stored_log import LOG_ITEMS, stored_log, views
 from schemas.tables import REJECTED_ROWS, RULE_COUNTS
 
 _SHOWN_GROUPS = 10  # values in one line of a message
+_SHARE_HELD = 4
+"""Rows in hand may take a fourth of what a session may, before they go to a file."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,7 @@ def _lists(reading: Reading, gaps: Gaps | None) -> CheckedLists:
     said = {"relevance": settings.missing_relevance, "click": settings.missing_click}
     ((spill,),) = reading.connection.execute("SELECT current_setting('temp_directory')").fetchall()
     return CheckedLists(
-        HeldRows(Path(spill)),
+        HeldRows(Path(spill), allowed_memory(reading.connection) // _SHARE_HELD),
         numbers=[column for column in NUMBERS if column.name in reading.logged],
         said=described(reading),
         attributes=[name for name in settings.attribute_columns if name in reading.logged],
@@ -343,8 +345,10 @@ def _store_judged(
     checked = _read(reading, batches, gaps="keep" if holes else None)
     if not checked.runs_seen:
         return
-    reading.register("judged_runs", checked.survey())
-    with transaction(reading.connection):
+    with (
+        reading.registered("judged_runs", checked.survey()),
+        transaction(reading.connection),
+    ):
         stored = store(reading, checked, "judged_runs", supplied)
         gate(reading, stored, binary=found.graded_rows == 0)
     rows.add(stored)

@@ -4,6 +4,8 @@ Here: what the modules that read hand each other.  Not here: the statements (``d
 ``staged_rows``).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -69,9 +71,15 @@ class Reading:
         """Execute a statement that returns nothing."""
         self.connection.execute(statement)
 
-    def register(self, name: str, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> None:
-        """Give statements ``rows`` to select from, in the place of those that had the name."""
+    @contextmanager
+    def registered(
+        self, name: str, rows: pyarrow.Table | pyarrow.RecordBatchReader
+    ) -> Iterator[None]:
+        """For the time being, ``rows`` under a name that statements can select from."""
         self.connection.register(name, rows)
+        yield
+        # After an error the session ends; its transaction would answer nothing but another error.
+        self.connection.unregister(name)
 
     def rows(self, query: str) -> list[tuple[int, ...]]:
         """All rows of a query."""

@@ -49,8 +49,8 @@ def survey(reading: Reading, checked: CheckedLists) -> None:
     found = checked.survey()
     broken = found["broken"].to_numpy() | _runs_of_odd_items(reading, checked)
     at = found.schema.get_field_index("broken")
-    reading.register("runs", found.set_column(at, "broken", pyarrow.array(broken)))
-    reading.run(f"CREATE OR REPLACE TEMP TABLE {SURVEY} AS FROM runs")
+    with reading.registered("runs", found.set_column(at, "broken", pyarrow.array(broken))):
+        reading.run(f"CREATE OR REPLACE TEMP TABLE {SURVEY} AS FROM runs")
     odd = "false"
     if is_text(reading, LIST_ID):
         odd = f"{has_control('key')} OR {is_blank('key')}"
@@ -66,10 +66,10 @@ def _runs_of_odd_items(reading: Reading, checked: CheckedLists) -> BoolArray:
     if not is_text(reading, ITEM_ID):
         return broken
     ids = checked.items.ids
-    reading.register("items_held", pyarrow.table({"held": np.arange(len(ids)), "key": ids}))
-    found = reading.connection.sql(
-        f"SELECT held FROM items_held WHERE {has_control('key')} OR {is_blank('key')}"
-    ).to_arrow_table()
+    with reading.registered("items_held", pyarrow.table({"held": np.arange(len(ids)), "key": ids})):
+        found = reading.connection.sql(
+            f"SELECT held FROM items_held WHERE {has_control('key')} OR {is_blank('key')}"
+        ).to_arrow_table()
     if not len(found):
         return broken
     odd = np.zeros(checked.items.count, dtype=np.bool_)

@@ -6,6 +6,7 @@ Not here: what the numbers are (``followed_scores``).
 import numpy as np
 import pyarrow
 
+from metrics.elementary import exp
 from pipeline.monitoring.followed_scores import Night
 from pipeline.monitoring.inputs import Floats, Integers, Matrix
 from pipeline.settings.sections import Trends
@@ -91,7 +92,7 @@ def _groups(matrix: Matrix, night: Night, column: int) -> Row:
     if mirror >= 0 and rises != night.improved[column]:
         group, value, center = mirror, -value, -center
     if held.is_ratio:
-        value, center = np.exp([value, center])
+        value, center = exp([value, center])
     return {
         "group_value": held.groups[group],
         "against": float(value) if np.isfinite(value) else None,

@@ -9,6 +9,7 @@ from math import sqrt
 
 import numpy as np
 
+from metrics.elementary import log
 from pipeline.trends.residuals import FLOOR, FLOOR_SHARE, Floats
 
 _NORMAL_MEDIAN = 0.6745
@@ -58,7 +59,7 @@ def change_points(
     usable_values = values[at]
     # The kernel squares values, so the level would cost digits.
     scaled = (usable_values - np.median(usable_values)) / noise
-    cost = 3.0 * np.log(len(usable_values)) if penalty is None else penalty
+    cost = 3.0 * log(len(usable_values)) if penalty is None else penalty
     ends = KernelCPD(kernel="linear", min_size=least).fit(scaled[:, None]).predict(pen=cost)
     edges = [0, *ends]
     means = [

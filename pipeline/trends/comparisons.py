@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from metrics.elementary import log
 from pipeline.trends.follow import Followed, Side
 from pipeline.trends.residuals import Flags, Floats, Integers
 
@@ -86,9 +87,7 @@ def _against(values: Floats, others: Flags, *, is_ratio: bool) -> Floats:
             total += values[:, other]
         mean = total / len(compared)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found[:, at] = (
-                np.log(values[:, at]) - np.log(mean) if is_ratio else values[:, at] - mean
-            )
+            found[:, at] = log(values[:, at]) - log(mean) if is_ratio else values[:, at] - mean
     return found
 
 

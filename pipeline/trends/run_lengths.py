@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
+from metrics.elementary import exp, log
+
 Floats = NDArray[np.float64]
 
 _NODES_PER_UNIT = 6
@@ -34,7 +36,7 @@ def cusum_tail(value: Floats, k: float) -> Floats:
     """
     grid, log_tail = _log_tail(k)
     beyond = np.maximum(value - _DEPTH, 0.0)
-    tail = np.exp(np.interp(value, grid, log_tail) - 2.0 * k * beyond)
+    tail = exp(np.interp(value, grid, log_tail) - 2.0 * k * beyond)
     return np.where(value <= 0, 1.0, tail)
 
 
@@ -50,7 +52,7 @@ def _log_tail(k: float) -> tuple[Floats, Floats]:
     state = np.append(node, _DEPTH)
     moves = np.empty((len(state), len(state)))
     moves[:, :-1] = density(state[:, None] - node + k) * weight
-    moves[:, -1] = np.exp(2.0 * k * (_DEPTH - state) + log_ndtr(state - _DEPTH - k))
+    moves[:, -1] = exp(2.0 * k * (_DEPTH - state) + log_ndtr(state - _DEPTH - k))
     found = solved(np.eye(len(state)) - moves, density(state + k))
     mass, last = found[:-1] * weight, found[-1] / (2.0 * k)
     atom = 1.0 / (1.0 + float(np.cumsum(mass)[-1]) + last)
@@ -58,9 +60,9 @@ def _log_tail(k: float) -> tuple[Floats, Floats]:
     tail = ndtr(-grid - k)
     for at, share in zip(node, mass, strict=True):
         tail += share * ndtr(at - k - grid)
-    falling = np.exp(2.0 * k * (_DEPTH - grid) + log_ndtr(grid - _DEPTH - k))
+    falling = exp(2.0 * k * (_DEPTH - grid) + log_ndtr(grid - _DEPTH - k))
     tail += last * (ndtr(_DEPTH - k - grid) + falling)
-    return grid, np.log(np.maximum(atom * tail, np.finfo(np.float64).tiny))
+    return grid, log(np.maximum(atom * tail, np.finfo(np.float64).tiny))
 
 
 def nodes(low: float, high: float, units: float) -> tuple[Floats, Floats]:
@@ -77,7 +79,7 @@ def nodes(low: float, high: float, units: float) -> tuple[Floats, Floats]:
 
 def density(value: Floats) -> Floats:
     """The standard normal density."""
-    found: Floats = np.exp(-0.5 * value**2) / np.sqrt(2.0 * np.pi)
+    found: Floats = exp(-0.5 * value**2) / np.sqrt(2.0 * np.pi)
     return found
 
 

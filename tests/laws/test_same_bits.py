@@ -209,3 +209,51 @@ def test_tables_of_chunks(
         monkeypatch.setattr(f"pipeline.counts.{module}.CHUNK_ROWS", chunk_rows)
     table, expected = counted
     assert tables(tmp_path, shuffled(table), threads=2) == expected
+
+
+# -- processors
+
+PROCESSORS = {
+    "as it is": "",
+    "without AVX-512": "X86_V4 AVX512_ICL AVX512_SPR AVX512F AVX512CD AVX512_SKX AVX512_CLX "
+    "AVX512_CNL",
+    "without AVX2": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR AVX2 FMA3 AVX512F AVX512CD AVX512_SKX "
+    "AVX512_CLX AVX512_CNL ASIMDHP ASIMDDP ASIMDFHM SVE VSX3 VSX4",
+}
+"""Features that numpy is to make no use of, by the names of all its versions."""
+_ON_A_PROCESSOR = """
+import hashlib, sys, warnings
+import numpy as np
+sys.path[:0] = {paths!r}
+from count_tables import from_files
+from logs import every_measure, same, scored_files
+from metrics import METRICS
+from pathlib import Path
+numbers = np.random.default_rng(1).random(100_000) + 1e-3
+functions = (np.log, np.log2, np.log1p, np.exp, np.exp2, np.expm1)
+own = [hashlib.sha256(each(numbers).tobytes()).hexdigest() for each in functions]
+labels = [each.label for each in every_measure(p=0.3, decay=0.9, k=10, metrics=METRICS)]
+log = [Path({log!r})]
+scores = same(scored_files(log, metrics=labels, slices=["device"], evidence={evidence!r}))
+for said in (own, scores):
+    print(hashlib.sha256(repr(said).encode()).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_processors(tmp_path: Path) -> None:
+    """Every score of every metric, with intervals and noise floors, whatever numpy may use."""
+    path = write(log(300, DEPTH), tmp_path / "log.parquet")
+    helpers = [str(Path(__file__).parents[1] / "helpers"), str(Path(__file__).parents[2])]
+    program = _ON_A_PROCESSOR.format(paths=helpers, log=str(path), evidence=EVIDENCE)
+    of_numpy, of_ours = {}, {}
+    for name, without in PROCESSORS.items():
+        there = os.environ | {"NPY_DISABLE_CPU_FEATURES": without}
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program],
+            env=there, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        of_numpy[name], of_ours[name] = done.stdout.split()[-2:]
+    assert len(set(of_ours.values())) == 1, of_ours
+    if len(set(of_numpy.values())) == 1:
+        pytest.skip("numpy computes alike with and without features of this processor")

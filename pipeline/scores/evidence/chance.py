@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from metrics import PrefixCounts
+from metrics.elementary import exp, log
 from metrics.fairness.prefixes import SMOOTHED_ZERO, SMOOTHING, TERMS, steps, tails
 from metrics.weights import FloatArray, IntArray, exposure_at
 from pipeline.scores.evidence.randomness import SHUFFLING, raw
@@ -105,7 +106,7 @@ class Mix:
         held = np.minimum(self.own, free)
         logs = gammaln(free + 1.0) - gammaln(free - held + 1.0)
         logs -= gammaln(self.length + 1.0) - gammaln(self.length - self.own + 1.0)
-        found: FloatArray = np.exp(
+        found: FloatArray = exp(
             self._by_group(np.where(self.own <= free, self.lists * logs, -np.inf))
         )
         return found
@@ -154,7 +155,7 @@ def _moments(weight: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _cross(share: FloatArray, reference: FloatArray) -> FloatArray:
     """A group's part of the cross entropy with its reference share, less an absent group's."""
-    found: FloatArray = (share + SMOOTHING) * np.log(reference + SMOOTHING) - SMOOTHED_ZERO
+    found: FloatArray = (share + SMOOTHING) * log(reference + SMOOTHING) - SMOOTHED_ZERO
     return found
 
 
@@ -188,13 +189,13 @@ def _mean_entropy(length: int, own: int) -> float:
         possible &= first - count <= length - own
         held = np.where(possible, count, np.maximum(0, first - (length - own)))
         rest = first - held
-        chance = np.exp(
+        chance = exp(
             (logs[own] - logs[held] - logs[own - held])
             + (logs[length - own] - logs[rest] - logs[length - own - rest])
             - (logs[length] - logs[first] - logs[length - first])
         )
         share = held / first + SMOOTHING
-        each[start : start + step] = np.where(possible, chance * share * np.log(share), 0.0).sum(
+        each[start : start + step] = np.where(possible, chance * share * log(share), 0.0).sum(
             axis=1
         )
     return float((_prefix_weights(length) * each).sum()) - SMOOTHED_ZERO

@@ -7,12 +7,12 @@ Not here: what is resampled or drawn with them (``resampling``, ``chance``).
 """
 
 from functools import lru_cache
-from math import exp
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from metrics.elementary import exp
 from metrics.weights import FloatArray
 
 RESAMPLING, NOISE, SHUFFLING = range(3)
@@ -34,7 +34,7 @@ def poisson_weights(seed: int, resamples: int, buckets: int) -> FloatArray:
     An entry depends on seed, resample and bucket alone, so more resamples leave the first ones as
     they are.  Source of Poisson weights: Hanley & MacGibbon 2006; Chamandy et al. 2012.
     """
-    terms = exp(-1.0) / np.cumprod([1.0, *range(1, _MOST)])
+    terms = float(exp(-1.0)) / np.cumprod([1.0, *range(1, _MOST)])
     # Counted in steps of 2^-53: doubles hold these numbers exactly.
     steps = np.floor(np.cumsum(terms) * 2.0**53).astype(np.uint64)
     weights = np.empty((resamples, buckets))
