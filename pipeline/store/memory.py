@@ -3,11 +3,13 @@
 Not here: memory that a module bounds by itself, by the number of rows or lists that it holds.
 """
 
+import ctypes
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -95,6 +97,25 @@ def allowed_memory(connection: duckdb.DuckDBPyConnection) -> int:
     """What a session may take, in bytes."""
     number, _, unit = _said(connection).partition(" ")
     return int(float(number) * _UNITS[unit.upper().removesuffix("BYTES")])
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let this process use again what it frees, rather than give it back and ask anew.
+
+    glibc returns every array above 128 kB to the system when it is freed, and the next one costs a
+    page fault for each 4 kB: a third of the time of counting.  Elsewhere nothing is changed.
+    """
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(_MMAP_THRESHOLD, _KEPT_BYTES)
+        library.mallopt(_TRIM_THRESHOLD, 4 * _KEPT_BYTES)
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Parameters of glibc's mallopt."""
+_KEPT_BYTES = 1 << 26
+"""Arrays up to 64 MB are taken from what the process has; it keeps 256 MB that nobody uses."""
 
 
 # -- what was taken

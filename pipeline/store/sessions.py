@@ -19,7 +19,7 @@ from pipeline.errors import AuditError, StoreBusy, StoreDamaged
 from pipeline.settings.audit import Settings
 from pipeline.store.checkpoints import mend, undo_of
 from pipeline.store.living import alive
-from pipeline.store.memory import limit_memory, within_memory
+from pipeline.store.memory import keep_freed_memory, limit_memory, within_memory
 from pipeline.store.paths import spill_of, store_of
 from schemas.columns import literal, quoted
 
@@ -42,6 +42,7 @@ def working(settings: Settings, folders: Iterable[Path]) -> Iterator[duckdb.Duck
     StoreDamaged where a file is not what was written, AuditError where one cannot be written.
     """
     spill, own = spill_of(settings), f"{SPILLED}{uuid4().hex[:16]}"
+    keep_freed_memory()
     try:
         with (
             alive(spill, own),
