@@ -80,6 +80,7 @@ def rows_of(
     scores: list[Row] = []
     groups: list[Row] = []
     origin = asdict(stamp)
+    lacking = cache(lambda attribute: stored.lacking(attribute, settings))
     for each in found:
         key = {
             "batch": batch,
@@ -88,7 +89,8 @@ def rows_of(
             "attribute": each.attribute,
             "metric": each.evaluation.measure.label,
         }
-        rows = _Rows(each, stored, settings, evidence)
+        nowhere = lacking(each.attribute) if each.attribute else ()
+        rows = _Rows(each, stored, settings, evidence, nowhere)
         scores += [{**key, **row, **origin} for row in rows.of_scores()]
         if each.evaluation.values is not None and each.attribute is not None:
             groups += [{**key, **row, **origin} for row in rows.of_groups()]
@@ -104,13 +106,14 @@ class _Rows:
         stored: StoredCounts,
         settings: Settings,
         evidence: Evidence | None,
+        lacking: Sequence[str],
     ) -> None:
         self._each, self._settings, self._evidence = each, settings, evidence
         self._about = each.attribute or settings.attribute_names[0]
         self._size = stored.slices[each.part]
         self._sure = self._doubt_about(each.evaluation)
         self._bases = self._rests_on(stored)
-        self._lacking = stored.lacking(each.attribute, settings) if each.attribute else ()
+        self._lacking = lacking
 
     def _doubt_about(self, evaluation: Evaluation) -> Sure:
         if self._evidence is None:

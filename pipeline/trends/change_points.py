@@ -54,13 +54,11 @@ def change_points(
     at = at[np.abs(values[at] - _medians(values[at])) <= _SPIKE * noise]
     if len(at) < 2 * least:
         return []
-    from ruptures import KernelCPD
-
     usable_values = values[at]
-    # The kernel squares values, so the level would cost digits.
+    # Values are squared, so the level would cost digits.
     scaled = (usable_values - np.median(usable_values)) / noise
     cost = 3.0 * log(len(usable_values)) if penalty is None else penalty
-    ends = KernelCPD(kernel="linear", min_size=least).fit(scaled[:, None]).predict(pen=cost)
+    ends = segment_ends(scaled, least, float(cost))
     edges = [0, *ends]
     means = [
         float(np.cumsum(usable_values[low:high])[-1] / (high - low))
@@ -70,6 +68,45 @@ def change_points(
         ChangePoint(int(at[edge]), before, after)
         for edge, before, after in zip(ends, means, means[1:], strict=False)
     ]
+
+
+def segment_ends(values: Floats, least: int, penalty: float) -> list[int]:
+    """Ends of the best segments of at least ``least`` values, the last one included, by PELT.
+
+    Sums are added in the order of KernelCPD of ruptures, linear kernel, and ties go to the earlier
+    start, so that both find the same; its import brings all of scipy, which takes longer than a
+    thousand series of a month.
+    """
+    count = len(values)
+    squares = np.concatenate([[0.0], np.cumsum(values * values)])
+    # Of each start: the sum of the products of all pairs of values from it on.
+    products = np.zeros(count)
+    # Of each end: the cost of the best segments up to it, and where the last of them starts.
+    best, starts_at = np.zeros(count + 1), np.zeros(count + 1, dtype=np.int64)
+    earliest = 0
+    for end in range(1, count + 1):
+        newest = values[end - 1]
+        onwards = np.cumsum((values[earliest:end] * newest)[::-1])[::-1]
+        products[earliest:end] += 2.0 * onwards - newest * newest
+        # There is no room for two segments at first.
+        later = np.arange(max(earliest + 1, least), end - least + 1)
+        starts = np.concatenate([[earliest], later]) if end >= 2 * least else np.array([0])
+        within = squares[end] - squares[starts] - products[starts] / (end - starts)
+        unpunished = best[starts] + within
+        costs = unpunished + penalty
+        at = int(np.argmin(costs))
+        best[end], starts_at[end] = costs[at], starts[at]
+        if end < 2 * least:
+            continue
+        # A start that is no better without the penalty never will be.
+        for start, cost in zip(starts.tolist(), unpunished.tolist(), strict=True):
+            if start != earliest or cost < best[end]:
+                break
+            earliest += least if earliest == 0 else 1
+    ends = [count]
+    while starts_at[ends[0]]:
+        ends.insert(0, int(starts_at[ends[0]]))
+    return ends
 
 
 def _noise(known: Floats) -> float:

@@ -151,6 +151,20 @@ def test_help_answers_at_once() -> None:
 
 
 @pytest.mark.slow
+def test_assessing_a_month_imports_no_statistics_of_scipy() -> None:
+    """All of scipy takes as long as all else that a night needs."""
+    code = (
+        "import sys\nimport numpy as np\nimport pipeline.runs.batches\n"
+        "from pipeline.trends import change_points\n"
+        "assert change_points(np.repeat([1.0, 2.0], 20) + np.arange(40) % 2 / 100)\n"
+        "print(sorted(name for name in sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"ruptures", "scipy.stats", "scipy.signal", "scipy.spatial", "scipy.optimize"}
+    assert heavy & set(eval(found.stdout)) == set()
+
+
+@pytest.mark.slow
 def test_no_command_imports_dagster(own: Path, tmp_path: Path) -> None:
     log = write_csv(tmp_path / "log.csv", random_lists(9))
     commands = [

@@ -4,8 +4,10 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from ruptures import KernelCPD
 
 from pipeline.trends import change_points
+from pipeline.trends.change_points import segment_ends
 
 
 def stepped(*levels: float, length: int = 20, noise: float = 0.1, seed: int = 1) -> np.ndarray:
@@ -50,6 +52,23 @@ def test_no_division_costs_less(seed: int) -> None:
     ]
     found = change_points(values, least=5, penalty=penalty)
     assert tuple(point.index for point in found) == min(divisions, key=cost)
+
+
+@pytest.mark.parametrize("rounding", [None, 0, 1])
+def test_segments_are_those_of_ruptures(rounding: int | None) -> None:
+    """Rounded values have many divisions that cost the same."""
+    rng = np.random.default_rng(7)
+    found, wanted = [], []
+    for _ in range(300):
+        size, least = int(rng.integers(14, 120)), int(rng.integers(1, 8))
+        values = rng.normal(size=size) + np.cumsum(rng.random(size) < 0.05) * rng.normal()
+        values = values if rounding is None else values.round(rounding)
+        penalty = float(rng.choice([0.1, 1.0, 3.0 * np.log(size), 30.0]))
+        found.append(segment_ends(values, least, penalty))
+        kernel = KernelCPD(kernel="linear", min_size=least)
+        wanted.append(kernel.fit(values[:, None]).predict(pen=penalty))
+    assert found == wanted
+    assert any(len(ends) > 2 for ends in found)
 
 
 def test_units_and_origin_do_not_matter() -> None:
