@@ -59,6 +59,7 @@ def _scans() -> Iterable[Entry]:
         ("shuffled", "text ids, shuffled"),
     ):
         floor = (f"floor-{log}",)
+        yield Entry(f"decode-{log}", "scan", f"decoded alone, {text}", "decode", log, against=floor)
         yield Entry(f"ten-{log}", "ten", f"ten metrics, {text}", "score", log, against=floor)
         yield Entry(f"check-{log}", "check", f"rules and gate, {text}", "check", log, against=floor)
 

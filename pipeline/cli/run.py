@@ -193,23 +193,11 @@ def _one(
     **work: bool,
 ) -> None:
     """Audit one batch, and show all that there is to see in it."""
-    from pipeline.history.opening import reading_history
-    from pipeline.runs.batches import run_batch
-    from pipeline.runs.outcome import as_told
-
-    outcome = run_batch(settings, batch, notify=notify, publishing="changes", **work)
-    with reading_history(settings):
-        outcome = as_told(settings, outcome)
-        _tell(events_of_run, settings, outcome, ends, as_json=as_json)
-
-
-def _tell(
-    events_of_run: Events, settings: Any, outcome: Any, ends: dict[str, Any], *, as_json: bool
-) -> None:
-    """Show what there is to see in the batch of an outcome, and end with it."""
     from pipeline.history.queries import breaches, verdicts
     from pipeline.history.series import last_month
     from pipeline.monitoring.alerts import alerts
+    from pipeline.runs.batches import run_batch
+    from pipeline.runs.outcome import as_told
     from pipeline.terminal.alerts import print_alerts
     from pipeline.terminal.closing import NO_THRESHOLDS, beside_breaches, untold_lines
     from pipeline.terminal.conclusions import print_conclusion
@@ -222,8 +210,9 @@ def _tell(
     )
     from pipeline.terminal.series import print_watched
 
-    batch = outcome.batch
     out = console(quiet=events_of_run.silent)
+    outcome = run_batch(settings, batch, notify=notify, publishing="changes", **work)
+    outcome = as_told(settings, outcome)
     events_of_run.add(outcome)
     breached = breaches(settings, [batch])
     if outcome.status in ("no_data", "refused", "failed"):
@@ -265,7 +254,6 @@ def _many(
     """Audit many batches: a line for each, and at the end what stands out."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from pipeline.history.opening import reading_history
     from pipeline.history.queries import verdicts
     from pipeline.runs.batches import backfill as run_backfill
     from pipeline.runs.outcome import as_told
@@ -291,13 +279,12 @@ def _many(
                 out.print(line)
             progress.advance(task)
     later = [batch for end in ends_of_runs for batch in end.assessed.later]
-    with reading_history(settings):
-        if not events_of_run.silent:
-            for line in later_lines(later):
-                out.print(line)
-            closing(settings, events_of_run.outcomes)
-        noticed = _noticed(settings, list(batches))
-        shown = verdicts(settings, list(batches), told=True).get("breach", 0)
+    if not events_of_run.silent:
+        for line in later_lines(later):
+            out.print(line)
+        closing(settings, events_of_run.outcomes)
+    noticed = _noticed(settings, list(batches))
+    shown = verdicts(settings, list(batches), told=True).get("breach", 0)
     failed_on = _failed_on(noticed, ends["fail_on"])
     events_of_run.ended(gravest(events_of_run.outcomes, noticed, **ends), failed_on)
     if as_json:

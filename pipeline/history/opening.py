@@ -5,9 +5,7 @@ Here: whoever needs a connection.  Not here: what is written with it (``merging`
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from contextvars import ContextVar
-from pathlib import Path
+from contextlib import contextmanager
 
 import duckdb
 
@@ -31,8 +29,6 @@ from schemas.monitoring import ASSESSED, ASSESSMENTS
 from schemas.scores import FAIRNESS_HISTORY
 
 HISTORY_DATABASE = "history"
-_HELD: ContextVar[tuple[Path, duckdb.DuckDBPyConnection] | None] = ContextVar("held", default=None)
-"""The session of ``reading_history``, and the history that is attached to it."""
 BEGINS_AS = {"verdict": "status", "verdict_reason": "status_reason"}
 """Columns of a newer version that begin as a copy of an older one."""
 
@@ -47,11 +43,6 @@ def open_history(
     are files of batches.  Then nothing is written.
     """
     store = store_of(settings)
-    held = _HELD.get()
-    if read_only and held is not None and held[0] == store.history:
-        with closing(held[1].cursor()) as cursor:
-            yield cursor
-        return
     store.make()
     has_history(store)
     with working(settings, [store.root]) as connection:
@@ -74,25 +65,6 @@ def open_history(
             create_missing(connection)
             settle(connection, store, end, vouched=vouched)
         yield connection
-
-
-@contextmanager
-def reading_history(settings: Settings) -> Iterator[None]:
-    """Meanwhile, this thread reads the history in one session, opened and proved once.
-
-    Whatever is read is of the same state: others can only write once it ends.  Nothing that writes
-    to the history may be called meanwhile.  Does nothing where there is no history.
-    """
-    store = store_of(settings)
-    if not has_history(store):
-        yield
-        return
-    with open_history(settings, read_only=True) as connection:
-        before = _HELD.set((store.history, connection))
-        try:
-            yield
-        finally:
-            _HELD.reset(before)
 
 
 def _begin_again(connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:

@@ -6,6 +6,7 @@ piece at a time.
 Not here: what numbers mean (``checked_lists``), and tables (``accepted_rows``).
 """
 
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metrics.weights import IntArray
+from pipeline.store.memory import OutOfMemory, no_room
 
 Column = npt.NDArray[Any]
 MOST_BYTES = 256_000_000
@@ -45,7 +47,7 @@ class _Written:
 
     first: int
     lengths: IntArray
-    places: Mapping[str, tuple[int, npt.DTypeLike]]
+    places: Mapping[str, tuple[int, np.dtype[Any]]]
 
 
 class HeldRows:
@@ -63,15 +65,24 @@ class HeldRows:
             self._room -= size
             self._pieces.append(piece)
             return
+        try:
+            self._pieces.append(_Written(piece.first, piece.lengths, self._written(piece)))
+        except OSError as error:
+            raise OutOfMemory(no_room(self._folder, os.strerror(error.errno or 0))) from None
+
+    def _written(self, piece: Piece) -> dict[str, tuple[int, np.dtype[Any]]]:
+        """Where the columns of a piece stand in the file, to which they are added."""
         if self._file is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             # It has no name: what holds it open is the only one who can, and it ends with it.
-            self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
-        places = {}
+            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
+        places: dict[str, tuple[int, np.dtype[Any]]] = {}
         for name, column in piece.columns.items():
             places[name] = self._file.seek(0, 2), column.dtype
-            self._file.write(np.ascontiguousarray(column).data)
-        self._pieces.append(_Written(piece.first, piece.lengths, places))
+            left = memoryview(column.tobytes())
+            while left:
+                left = left[self._file.write(left) :]
+        return places
 
     def __iter__(self) -> Iterator[Piece]:
         for piece in self._pieces:
@@ -83,6 +94,5 @@ class HeldRows:
         for name, (place, kind) in piece.places.items():
             if self._file is not None:
                 self._file.seek(place)
-                said = self._file.read(rows * np.dtype(kind).itemsize)
-                columns[name] = np.frombuffer(said, kind)
+                columns[name] = np.fromfile(self._file, kind, rows)
         return Piece(piece.first, piece.lengths, columns)

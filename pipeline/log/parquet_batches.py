@@ -111,9 +111,8 @@ def _batches_of(
     texts = {"=" + name for name in reading.users}
     texts |= {column.name for column in reading.columns if column.type == "VARCHAR"}
     texts -= {column.name for column in IDS}
-    with pq.ParquetFile(
-        source.path, read_dictionary=encoded, memory_map=True, pre_buffer=False
-    ) as file:
+    # Not mapped into memory: a file that is cut short meanwhile would end the process.
+    with pq.ParquetFile(source.path, read_dictionary=encoded, pre_buffer=False) as file:
         for batch in file.iter_batches(BATCH_ROWS, columns=stored, use_threads=False):
             columns = {}
             for name, delivered in names.items():

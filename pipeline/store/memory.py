@@ -77,16 +77,21 @@ def within_memory(connection: duckdb.DuckDBPyConnection, spill: Path) -> Iterato
         yield
     except (duckdb.OutOfMemoryException, duckdb.IOException, MemoryError) as error:
         if _FULL.search(str(error)) or (_NO_SPACE.search(str(error)) and str(spill) in str(error)):
-            raise OutOfMemory(
-                f"{spill}: no room for what does not fit into memory; name a folder with more "
-                "room (spill in the settings), or raise memory_limit"
-            ) from None
+            raise OutOfMemory(no_room(spill)) from None
         if isinstance(error, duckdb.IOException):
             raise
         raise OutOfMemory(
             f"out of memory: this needs more than the {limit} that it may take; "
             "raise memory_limit in the settings, or take fewer threads or --jobs"
         ) from None
+
+
+def no_room(spill: Path, why: str = "") -> str:
+    """What is said where the folder that a session spills into is full."""
+    return (
+        f"{spill}: no room for what does not fit into memory{f' ({why})' if why else ''}; name a "
+        "folder with more room (spill in the settings), or raise memory_limit"
+    )
 
 
 def _said(connection: duckdb.DuckDBPyConnection) -> str:
