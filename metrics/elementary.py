@@ -15,7 +15,7 @@ two doubles as in Dekker 1971 (Numer. Math. 18).
 
 from collections.abc import Callable
 from decimal import Decimal, localcontext
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -313,3 +313,20 @@ def of_whole(function: Callable[[Doubles], Doubles], numbers: npt.NDArray[Any]) 
     if most >= numbers.size:
         return function(numbers.astype(np.float64))
     return function(np.arange(most + 1.0)).take(numbers.astype(np.int64, copy=False))
+
+
+def powers_of(base: float, exponents: npt.NDArray[Any]) -> Doubles:
+    """``base ** exponent`` for whole exponents from 0 on, any shape; tables of few are kept."""
+    size = 1 << int(exponents.max(initial=0)).bit_length()
+    if size > _MOST_KEPT:
+        return of_whole(lambda each: power(base, each), exponents)
+    return _powers(float(base), max(size, 64)).take(exponents.astype(np.int64, copy=False))
+
+
+_MOST_KEPT = 1 << 14
+"""Powers in a table that is kept: 128 kB."""
+
+
+@lru_cache(maxsize=64)
+def _powers(base: float, size: int) -> Doubles:
+    return power(base, np.arange(float(size)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from metrics.elementary import log2, of_whole, power
+from metrics.elementary import log2, of_whole, powers_of
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -41,17 +41,23 @@ class Weight:
     at: Callable[[IntArray, Mapping[str, float]], FloatArray]
 
 
+_EXPOSURES = np.concatenate([[np.inf], 1.0 / log2(np.arange(1.0, 1024.0) + 1.0)])
+"""Exposure of ranks below 1,024, where nearly all are; rank 0 is that of no row."""
+
+
 def exposure_at(ranks: IntArray) -> FloatArray:
     """Logarithmic exposure ``1 / log2(k + 1)`` of ranks k >= 1, in (0, 1].
 
     >>> exposure_at(np.array([1, 3]))
     array([1. , 0.5])
     """
+    if int(ranks.max(initial=0)) < len(_EXPOSURES):
+        return _EXPOSURES.take(ranks)
     return 1.0 / of_whole(lambda k: log2(k + 1.0), ranks)
 
 
 def _geometric(first: float, ratio: float, ranks: IntArray) -> FloatArray:
-    return first * of_whole(lambda k: power(ratio, k - 1.0), ranks)
+    return first * powers_of(ratio, ranks - 1)
 
 
 exposure = Weight("exposure", "1 / log2(k + 1)", lambda ranks, given: exposure_at(ranks))

@@ -9,7 +9,7 @@ Not here: exposure of groups (``metrics.fairness``).
 
 import numpy as np
 
-from metrics.elementary import expm1, log, of_whole, power
+from metrics.elementary import expm1, log, of_whole, powers_of
 from metrics.rankings import PerList, Rankings
 from metrics.terms import Given
 from metrics.weights import FloatArray, Weight
@@ -21,7 +21,7 @@ browsing = Weight(
     # As in the paper, without the factor that makes the weights of RBP add up to 1.
     "browsing",
     "decay^(k - 1)",
-    lambda ranks, given: of_whole(lambda k: power(given["decay"], k - 1.0), ranks),
+    lambda ranks, given: powers_of(given["decay"], ranks - 1),
 )
 
 
@@ -37,7 +37,7 @@ def target_exposure(lists: Rankings, decay: float) -> FloatArray:
     new = (above == 0) | (np.diff(grade[order], prepend=np.nan) != 0)
     starts = np.flatnonzero(new)
     items = np.diff(starts, append=lists.rows)
-    reached = of_whole(lambda rows: power(decay, rows), above[starts])
+    reached = powers_of(decay, above[starts])
     left = of_whole(lambda rows: -expm1(rows * log(decay)), items)
     mean = reached * left / (items * (1.0 - decay))
     target = np.empty(lists.rows)

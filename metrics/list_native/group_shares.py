@@ -9,7 +9,7 @@ from math import fsum
 import numpy as np
 
 from metrics.counts import UNKNOWN, Counts
-from metrics.elementary import log, log2, of_whole, power
+from metrics.elementary import log, log2, powers_of
 from metrics.list_native.compared import compared, parts, reference_shares, sizes
 from metrics.rankings import PerList, Rankings
 from metrics.reasons import Reason
@@ -100,8 +100,7 @@ def _weights(lists: Rankings, given: Given) -> FloatArray:
     if given["weight"] == "log":
         # TREC discounts ranks 1 and 2 alike: 1 / log2(max(k, 2)).
         return exposure_at(np.maximum(lists.rank, 2) - 1)
-    stays = 1.0 - float(given["p"])
-    return of_whole(lambda ranks: power(stays, ranks - 1.0), lists.rank)
+    return powers_of(1.0 - float(given["p"]), lists.rank - 1)
 
 
 def attention_match(lists: Rankings, given: Given) -> PerList:

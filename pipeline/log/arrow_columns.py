@@ -84,11 +84,15 @@ def as_codes(values: IdNumbers, array: pyarrow.Array) -> IntArray:
 
 
 def coded(values: FloatArray, missing: BoolArray) -> npt.NDArray[Any]:
-    """Numbers in as few bytes as hold them: see ``decoded``.  The missing ones are NaN."""
+    """Numbers in as few bytes as hold them: see ``decoded``.  The missing ones are NaN.
+
+    Any other NaN becomes infinite, which no rule allows either: it must not be taken for missing.
+    """
     ones = values == 1.0
     if (ones | (values == 0.0) | missing).all():
         byte: npt.NDArray[np.uint8] = ones.view(np.uint8) | missing.view(np.uint8) << 1
         return byte
+    values = np.where(np.isnan(values) & ~missing, np.inf, values)
     if (np.abs(values) < 2**31).all() and (np.rint(values) == values).all():
         return values.astype(np.int32)
     return values
