@@ -11,6 +11,8 @@ in the last place from the truth, so that what has an exact double, as ``power(0
 
 Source: table and polynomial as in Tang 1989 and 1990 (ACM TOMS 15 and 16); products and sums of
 two doubles as in Dekker 1971 (Numer. Math. 18).
+
+Not here: laws of chance, which take them from scipy.
 """
 
 from collections.abc import Callable

@@ -246,14 +246,13 @@ def _compute_at_once(computed: Path) -> None:
     import pipeline.runs.workers
     from pipeline.store.paths import store_of
 
-    def ingest_batch(settings: Any, batch: str, run_id: str) -> None:
+    def ingest_batch(settings: Any, batch: str, run_id: str, **_: bool) -> None:
         store_of(settings).make()
         shutil.copyfile(computed, store_of(settings).staged(batch, run_id))
 
     for module in (pipeline.runs.batches, pipeline.runs.workers):
         module.new_run_id = lambda: computed.stem  # type: ignore[attr-defined]
     pipeline.runs.workers.ingest_batch = ingest_batch  # type: ignore[assignment]
-    pipeline.runs.workers.measure_batch = lambda *_: {}
     pipeline.runs.workers.score_batch = lambda *_: []
 
 

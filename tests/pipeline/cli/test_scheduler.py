@@ -609,18 +609,18 @@ def test_sigterm_while_a_batch_is_computed(own: Path) -> None:
 IN_A_QUERY = """
 import sys
 import pipeline.runs.workers
-from pipeline.runs.steps import measure_batch
+from pipeline.runs.steps import score_batch
 from pipeline.store.batch_files import opened
 from pipeline.cli.main import main
 from pipeline.store.paths import store_of
 held, *words = sys.argv[1:]
-def measure(settings, batch, run_id):
+def score(settings, batch, run_id):
     if batch != held:
-        return measure_batch(settings, batch, run_id)
+        return score_batch(settings, batch, run_id)
     with opened(settings, store_of(settings).staged(batch, run_id)) as connection:
         print("asking", flush=True)
         connection.execute("SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b")
-pipeline.runs.workers.measure_batch = measure
+pipeline.runs.workers.score_batch = score
 main(words)
 """
 

@@ -396,11 +396,11 @@ import pipeline.runs.workers
 from pipeline.store.batch_files import opened
 from pipeline.cli.main import main
 from pipeline.store.paths import store_of
-def measure(settings, batch, run_id):
+def score(settings, batch, run_id):
     with opened(settings, store_of(settings).staged(batch, run_id)) as connection:
         print("asking", flush=True)
         connection.execute("SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b")
-pipeline.runs.workers.measure_batch = measure
+pipeline.runs.workers.score_batch = score
 main(sys.argv[1:])
 """
 
