@@ -96,14 +96,17 @@ def _order(lists: npt.NDArray[Any], rank: npt.NDArray[np.float64]) -> tuple[IntA
 
     A row whose rank lies outside its list, or is taken, gets any place that is left there.
     """
-    counts = np.bincount(lists)
+    of_list = lists.astype(np.int64)
+    counts = np.bincount(of_list)
     ends = np.cumsum(counts)
-    order = np.full(len(lists), -1, dtype=np.int64)
-    row = np.arange(len(lists))
-    inside = (rank >= 1.0) & (rank <= counts.take(lists))
-    place = (ends - counts).take(lists)
-    place += np.where(inside, rank, 1.0).astype(np.int64) - 1
-    order[place[inside]] = row[inside]
-    left = np.flatnonzero(~inside | (order.take(place) != row))
-    order[order < 0] = left[np.argsort(lists[left], kind="stable")]
+    inside = (rank >= 1.0) & (rank <= counts.take(of_list))
+    place = (ends - counts - 1).take(of_list)
+    place += np.where(inside, rank, 1.0).astype(np.int64)
+    order = np.full(len(of_list), -1, dtype=np.int64)
+    rows = np.flatnonzero(inside)
+    order[place[rows]] = rows
+    free = np.flatnonzero(order < 0)
+    if len(free):
+        left = np.flatnonzero(~inside | (order.take(place) != np.arange(len(order))))
+        order[free] = left[np.argsort(of_list[left], kind="stable")]
     return order, ends[counts > 0]
