@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +77,7 @@ class HeldRows:
             self._folder.mkdir(parents=True, exist_ok=True)
             # It has no name: what holds it open is the only one who can, and it ends with it.
             self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
+            finalize(self, self._file.close)
         places: dict[str, tuple[int, np.dtype[Any]]] = {}
         for name, column in piece.columns.items():
             places[name] = self._file.seek(0, 2), column.dtype
