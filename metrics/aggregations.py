@@ -148,7 +148,7 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         # The plain norm: two equal groups do not score 0, so no side of it is an alarm.
         "LTwo",
         "sqrt(sum V^2)",
-        lambda values: np.linalg.norm(values, axis=-1),
+        lambda values: np.sqrt((values * values).sum(axis=-1)),
         fairest=None,
         alarm=None,
         range=lambda low, high: Range(0.0, inf),
@@ -162,7 +162,7 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         lambda values: _from_first(values).var(axis=-1),
         fairest=0.0,
         alarm="high",
-        range=lambda low, high: Range(0.0, (high - low) ** 2 / 4),
+        range=lambda low, high: Range(0.0, (high - low) * (high - low) / 4),
         plain="variance",
         said="the {thing} of groups has a variance of {value}; {low} {verb} least",
     ),

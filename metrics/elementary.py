@@ -12,7 +12,7 @@ in the last place from the truth, so that what has an exact double, as ``power(0
 Source: table and polynomial as in Tang 1989 and 1990 (ACM TOMS 15 and 16); products and sums of
 two doubles as in Dekker 1971 (Numer. Math. 18).
 
-Not here: laws of chance, which take them from scipy.
+Not here: laws of chance (``distributions``).
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ _BLOCK = 4096
 """Numbers that are looked at together: what comes of them on the way stays in the cache."""
 
 
-def _in_blocks(function: Callable[..., Doubles]) -> Callable[..., Doubles]:
+def in_blocks(function: Callable[..., Doubles]) -> Callable[..., Doubles]:
     """A function of arrays, computed some numbers at a time."""
 
     @wraps(function)
@@ -75,8 +75,8 @@ def _halved(a: Doubles | float) -> tuple[Doubles | float, Doubles | float]:
     return high, a - high
 
 
-def _product(a: Doubles, b: Doubles | float) -> Pair:
-    """The exact product of two doubles."""
+def exact_product(a: Doubles, b: Doubles | float) -> Pair:
+    """The exact product of two doubles, in two parts."""
     product = a * b
     (a1, a2), (b1, b2) = _halved(a), _halved(b)
     return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
@@ -149,7 +149,7 @@ def _reduced(x: Doubles, more: Doubles | None = None) -> tuple[Doubles, Wholes, 
     left = fraction - c
     r = left / c
     # What the division left over, exactly: left - r c.
-    product, error = _product(r, c)
+    product, error = exact_product(r, c)
     rest = (left - product) - error
     if more is not None:
         rest = rest + np.ldexp(more, -exponent)
@@ -158,7 +158,7 @@ def _reduced(x: Doubles, more: Doubles | None = None) -> tuple[Doubles, Wholes, 
 
 def _log1p_rest(r: Doubles) -> Pair:
     """ln(1 + r) - r for small r, in two parts."""
-    square, error = _product(r, r)
+    square, error = exact_product(r, r)
     tail = 1 / 5 + r * (-1 / 6 + r * (1 / 7 + r * (-1 / 8 + r / 9)))
     tail = r * (1 / 3 + r * (-1 / 4 + r * tail))
     return -0.5 * square, -0.5 * error + square * tail
@@ -190,14 +190,14 @@ def _usable(x: Doubles) -> Doubles:
     return np.where((x > 0.0) & np.isfinite(x), x, 1.0)
 
 
-@_in_blocks
+@in_blocks
 def log(x: Doubles) -> Doubles:
     """The natural logarithm; -inf at 0, NaN below."""
     high, low = _log_pair(_usable(x))
     return _with_ends(x, high + low, at_zero=-np.inf, below=0.0)
 
 
-@_in_blocks
+@in_blocks
 def log2(x: Doubles) -> Doubles:
     """The logarithm to base 2; exact for powers of two."""
     exponent, place, (r, rest) = _reduced(_usable(x))
@@ -205,13 +205,13 @@ def log2(x: Doubles) -> Doubles:
     square, tail = _log1p_rest(r)
     natural, error = _sum(r, square)
     one, more = _constants()["1/ln2"]
-    product, second = _product(natural, one)
+    product, second = exact_product(natural, one)
     lead, third = _sum(exponent + high, product)
     small = (error + tail + rest * (1.0 - r)) * one + natural * more
     return _with_ends(x, lead + (third + (second + low + small)), at_zero=-np.inf, below=0.0)
 
 
-@_in_blocks
+@in_blocks
 def log1p(x: Doubles) -> Doubles:
     """ln(1 + x), as exact near 0 as anywhere; -inf at -1, NaN below."""
     usable = np.where((x > -1.0) & np.isfinite(x), x, 0.0)
@@ -235,31 +235,37 @@ def _of_step(k: Wholes, r: Doubles, error: Doubles) -> tuple[Wholes, Doubles, Do
     """The same from ``2^(k / _STEPS) e^(r + error)``."""
     high, low = (part[k % _STEPS] for part in _power_table())
     tail = r * r * (0.5 + r * (1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720 + r / 5040)))))
-    grown, second = _product(high, r)
+    grown, second = exact_product(high, r)
     total, third = _sum(high, grown)
     small = low + low * r + high * (tail + error * (1.0 + r)) + second + third
     return k // _STEPS, total, small
+
+
+def exp_of_pair(x: Doubles, low: Doubles) -> Doubles:
+    """e^(x + low), for x from -750 to 750."""
+    exponent, high, small = _exp_parts(x, low)
+    return _scaled(x, high + small, exponent)
 
 
 def _within(x: Doubles) -> Doubles:
     return np.where(np.isnan(x), 0.0, np.clip(x, -750.0, 750.0))
 
 
-@_in_blocks
+@in_blocks
 def exp(x: Doubles) -> Doubles:
     """e^x."""
     exponent, high, low = _exp_parts(_within(x))
     return _scaled(x, high + low, exponent)
 
 
-@_in_blocks
+@in_blocks
 def exp2(x: Doubles) -> Doubles:
     """2^x; exact for whole x."""
     usable = np.where(np.isnan(x), 0.0, np.clip(x, -1080.0, 1080.0))
     k = np.rint(usable * _STEPS)
     ln2, ln2_low = _constants()["ln2 as it is"]
     left = usable - k / _STEPS
-    r, error = _product(left, ln2)
+    r, error = exact_product(left, ln2)
     exponent, high, low = _of_step(k.astype(np.int64), r, error + left * ln2_low)
     return _scaled(x, high + low, exponent)
 
@@ -270,7 +276,7 @@ def _scaled(x: Doubles, found: Doubles, exponent: Wholes) -> Doubles:
     return np.where(np.isnan(x), np.nan, scaled)
 
 
-@_in_blocks
+@in_blocks
 def expm1(x: Doubles) -> Doubles:
     """e^x - 1, as exact near 0 as anywhere."""
     exponent, high, low = _exp_parts(_within(x))
@@ -283,13 +289,13 @@ def expm1(x: Doubles) -> Doubles:
     return np.where(np.isnan(x), np.nan, found)
 
 
-@_in_blocks
+@in_blocks
 def power(base: Doubles, exponent: Doubles) -> Doubles:
     """``base ** exponent`` for bases from 0 on; 1 where the exponent is 0, NaN below base 0."""
     finite = np.where(np.isfinite(exponent), exponent, 0.0)
     high, low = _log_pair(_usable(base))
     bounded = np.clip(finite, -(2.0**900), 2.0**900)
-    lead, error = _product(high, bounded)
+    lead, error = exact_product(high, bounded)
     beyond = np.abs(lead) > 750.0
     lead = np.where(beyond, np.copysign(750.0, lead), lead)
     error = np.where(beyond, 0.0, error + low * bounded)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from metrics import WHOLE
+from metrics.distributions import normal_cdf
 from pipeline.monitoring.followed_scores import Night
 from pipeline.monitoring.inputs import Groups, Integers, Matrix
 from pipeline.monitoring.readings import are_apart
@@ -156,7 +156,7 @@ def _moved(into: Findings, matrix: Matrix, night: Night, kind: str, settings: Tr
             into.scores[subject] = tuple(matrix.series[column] for column in order)
             into.covered.update({subject} if news.covered[rising].all() else ())
             since = night.first + int(side.since[rising].max())
-            if since < night.row and ndtr(-residual[rising].max()) * len(here) > level:
+            if since < night.row and normal_cdf(-residual[rising].max()) * len(here) > level:
                 into.began[subject] = matrix.batches[since]
         elif not found[here].any() and p[here].min() * len(here) > level:
             into.fine.add(subject)

@@ -6,10 +6,10 @@ Not here: batches before it, by which a gate may keep it from being judged (``mo
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from statistics import NormalDist
 from typing import Any
 
 from metrics import BELOW_ALL, Measure, Score
+from metrics.distributions import normal_quantile
 from metrics.reasons import Coded
 from pipeline.scores.evidence.doubt import Doubt
 from pipeline.settings.audit import Settings
@@ -20,7 +20,7 @@ JUDGED = ("ok", "breach", "insufficient", "composition")
 _MOST_TIMES = 1000.0
 """What could be seen, over how far the value is from the threshold: beyond it, a million times as
 many lists would be needed, and the number of lists is left out."""
-_FOUR_OF_FIVE = NormalDist().inv_cdf(0.8)
+_FOUR_OF_FIVE = float(normal_quantile(0.8))
 """How often a breach should be found that is looked for: the usual power of a test, 80 %."""
 
 
@@ -167,7 +167,7 @@ def _power(
     value, lower, upper = score.value, doubt.lower, doubt.upper
     if value is None or lower is None or upper is None:
         return {}
-    reach = -NormalDist().inv_cdf((1.0 - settings.evidence.confidence) / 2.0)
+    reach = -float(normal_quantile((1.0 - settings.evidence.confidence) / 2.0))
     seen = max(value - lower, upper - value) * (1.0 + _FOUR_OF_FIVE / reach)
     found: dict[str, Any] = {}
     if status == "ok":
@@ -180,7 +180,7 @@ def _power(
     if limits[0] in score.name.range:
         found["detectable"] = limits[0]
     if seen < near * _MOST_TIMES:
-        found["times"] = (seen / near) ** 2
+        found["times"] = (seen / near) * (seen / near)
     return found
 
 

@@ -74,8 +74,7 @@ def segment_ends(values: Floats, least: int, penalty: float) -> list[int]:
     """Ends of the best segments of at least ``least`` values, the last one included, by PELT.
 
     Sums are added in the order of KernelCPD of ruptures, linear kernel, and ties go to the earlier
-    start, so that both find the same; its import brings all of scipy, which takes longer than a
-    thousand series of a month.
+    start, so that both find the same; its import takes longer than a thousand series of a month.
     """
     count = len(values)
     squares = np.concatenate([[0.0], np.cumsum(values * values)])

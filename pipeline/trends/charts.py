@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
+from metrics.distributions import normal_cdf
 from pipeline.trends.run_lengths import cusum_tail
 
 Floats = NDArray[np.float64]
@@ -82,7 +82,7 @@ def charts(
         ewma = np.where(enters, weight_of_past * ewma + smoothing * z, ewma)
         # What the next value shares with the average so far.
         shared = np.where(enters, repeats * shared, shared)
-        grown = weight_of_past**2 * variance + smoothing**2
+        grown = (weight_of_past * weight_of_past) * variance + (smoothing * smoothing)
         grown += 2.0 * weight_of_past * smoothing * shared
         variance = np.where(enters, grown, variance)
         shared = np.where(enters, weight_of_past * shared + smoothing, shared)
@@ -102,4 +102,4 @@ def p_values(residual: Floats, ewma: Floats, cusum: Floats, drift: float) -> Flo
     Takes arrays of one shape; gives one with the charts in front, in the order of ``CHARTS``.  NaN
     where a chart is NaN.  The CUSUM's is that of one that has run for long.
     """
-    return np.stack([ndtr(-residual), ndtr(-ewma), cusum_tail(cusum, drift)])
+    return np.stack([normal_cdf(-residual), normal_cdf(-ewma), cusum_tail(cusum, drift)])

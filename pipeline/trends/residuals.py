@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtr
+
+from metrics.distributions import normal_quantile, student_cdf
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -161,7 +162,7 @@ def _normal(distance: Floats, freedom: Integers) -> Floats:
     The probability is always that of the smaller tail: near 1 it would have no digits left.
     """
     size = np.abs(distance)
-    deviate = np.abs(ndtri(stdtr(np.maximum(freedom, 1), -size)))
+    deviate = np.abs(normal_quantile(student_cdf(-size, np.maximum(freedom, 1))))
     signed: Floats = np.copysign(np.minimum(deviate, _LARGEST), distance)
     return signed
 

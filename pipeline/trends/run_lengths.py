@@ -9,8 +9,8 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
 
+from metrics.distributions import log_normal_cdf, normal_cdf
 from metrics.elementary import exp, log
 
 Floats = NDArray[np.float64]
@@ -52,16 +52,16 @@ def _log_tail(k: float) -> tuple[Floats, Floats]:
     state = np.append(node, _DEPTH)
     moves = np.empty((len(state), len(state)))
     moves[:, :-1] = density(state[:, None] - node + k) * weight
-    moves[:, -1] = exp(2.0 * k * (_DEPTH - state) + log_ndtr(state - _DEPTH - k))
+    moves[:, -1] = exp(2.0 * k * (_DEPTH - state) + log_normal_cdf(state - _DEPTH - k))
     found = solved(np.eye(len(state)) - moves, density(state + k))
     mass, last = found[:-1] * weight, found[-1] / (2.0 * k)
     atom = 1.0 / (1.0 + float(np.cumsum(mass)[-1]) + last)
     grid = np.linspace(0.0, _DEPTH, 100 * int(_DEPTH) + 1)
-    tail = ndtr(-grid - k)
+    tail = normal_cdf(-grid - k)
     for at, share in zip(node, mass, strict=True):
-        tail += share * ndtr(at - k - grid)
-    falling = exp(2.0 * k * (_DEPTH - grid) + log_ndtr(grid - _DEPTH - k))
-    tail += last * (ndtr(_DEPTH - k - grid) + falling)
+        tail += share * normal_cdf(at - k - grid)
+    falling = exp(2.0 * k * (_DEPTH - grid) + log_normal_cdf(grid - _DEPTH - k))
+    tail += last * (normal_cdf(_DEPTH - k - grid) + falling)
     return grid, log(np.maximum(atom * tail, np.finfo(np.float64).tiny))
 
 
@@ -79,7 +79,7 @@ def nodes(low: float, high: float, units: float) -> tuple[Floats, Floats]:
 
 def density(value: Floats) -> Floats:
     """The standard normal density."""
-    found: Floats = exp(-0.5 * value**2) / np.sqrt(2.0 * np.pi)
+    found: Floats = exp(-0.5 * (value * value)) / np.sqrt(2.0 * np.pi)
     return found
 
 

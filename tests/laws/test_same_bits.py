@@ -221,6 +221,8 @@ PROCESSORS = {
     "AVX512_CLX AVX512_CNL ASIMDHP ASIMDDP ASIMDFHM SVE VSX3 VSX4",
 }
 """Features that numpy is to make no use of, by the names of all its versions."""
+OLD_LIBRARY = "glibc.cpu.hwcaps=-AVX512F,-AVX2,-AVX2_Usable,-FMA,-FMA_Usable,-FMA4"
+"""Features that the C library is to make no use of, for its logarithms and exponentials."""
 _ON_A_PROCESSOR = """
 import hashlib, sys, warnings
 import numpy as np
@@ -229,31 +231,41 @@ from count_tables import from_files
 from logs import every_measure, same, scored_files
 from metrics import METRICS
 from pathlib import Path
+from pipeline.trends.charts import charts, p_values
+from pipeline.trends.residuals import standardised
+from scipy.special import log_ndtr
 numbers = np.random.default_rng(1).random(100_000) + 1e-3
-functions = (np.log, np.log2, np.log1p, np.exp, np.exp2, np.expm1)
+functions = (np.log, np.log2, np.log1p, np.exp, np.exp2, np.expm1, log_ndtr)
 own = [hashlib.sha256(each(numbers).tobytes()).hexdigest() for each in functions]
 labels = [each.label for each in every_measure(p=0.3, decay=0.9, k=10, metrics=METRICS)]
 log = [Path({log!r})]
 scores = same(scored_files(log, metrics=labels, slices=["device"], evidence={evidence!r}))
-for said in (own, scores):
+values = np.random.default_rng(2).normal(size=(60, 30))
+where = np.ones(values.shape, dtype=bool)
+found = standardised(values, where, np.arange(60) % 7, window=28, least=7, weeks=2, hold=7)
+stood = charts(found.residual, where, smoothing=0.2, drift=0.5, window=28)
+p = p_values(found.residual, stood.ewma, stood.cusum, 0.5)
+for said in (own, (scores, found.residual.tobytes(), p.tobytes())):
     print(hashlib.sha256(repr(said).encode()).hexdigest())
 """
 
 
 @pytest.mark.slow
 def test_processors(tmp_path: Path) -> None:
-    """Every score of every metric, with intervals and noise floors, whatever numpy may use."""
+    """Every score of every metric, with intervals, noise floors and trends, on any of them."""
     path = write(log(300, DEPTH), tmp_path / "log.parquet")
     helpers = [str(Path(__file__).parents[1] / "helpers"), str(Path(__file__).parents[2])]
     program = _ON_A_PROCESSOR.format(paths=helpers, log=str(path), evidence=EVIDENCE)
-    of_numpy, of_ours = {}, {}
-    for name, without in PROCESSORS.items():
-        there = os.environ | {"NPY_DISABLE_CPU_FEATURES": without}
+    of_libraries, of_ours = {}, {}
+    there = {name: {"NPY_DISABLE_CPU_FEATURES": said} for name, said in PROCESSORS.items()}
+    there["an old C library"] = {"GLIBC_TUNABLES": OLD_LIBRARY}
+    for name, said in there.items():
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", program],
-            env=there, check=True, capture_output=True, text=True,
+            env=os.environ | said, check=True, capture_output=True, text=True,
         )  # fmt: skip
-        of_numpy[name], of_ours[name] = done.stdout.split()[-2:]
+        of_libraries[name], of_ours[name] = done.stdout.split()[-2:]
     assert len(set(of_ours.values())) == 1, of_ours
-    if len(set(of_numpy.values())) == 1:
-        pytest.skip("numpy computes alike with and without features of this processor")
+    alike = [name for name in list(there)[1:] if of_libraries[name] == of_libraries["as it is"]]
+    if alike:
+        pytest.skip(f"the libraries compute alike here as it is and with {', '.join(alike)}")

@@ -1,15 +1,14 @@
 """Elementary functions against 50 digits and more, and where they have to be exact."""
 
-from collections.abc import Callable
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
+from many_digits import Truth, furthest
 
 from metrics.elementary import exp, exp2, expm1, log, log1p, log2, of_whole, power
 
-Truth = Callable[..., Decimal]
 MOST = Decimal("0.7")
 """Units in the last place that a result may be from the truth."""
 CHANCE = np.random.default_rng(8)
@@ -26,18 +25,6 @@ POSITIVE = np.concatenate(
 )
 
 ABOVE = np.concatenate([NEAR_0[NEAR_0 > -1], POSITIVE[POSITIVE > 1e-20]])
-
-
-def furthest(found: Any, truth: Truth, *given: np.ndarray[Any, Any]) -> Decimal:
-    """How far results are from the truth at most, in units of their last place."""
-    most = Decimal(0)
-    with localcontext() as context:
-        context.prec = 60
-        for number, *row in zip(found.tolist(), *(each.tolist() for each in given), strict=True):
-            true = truth(*map(Decimal, row))
-            unit = Decimal(float(np.spacing(abs(float(true)))))
-            most = max(most, abs(Decimal(number) - true) / unit)
-    return most
 
 
 @pytest.mark.slow

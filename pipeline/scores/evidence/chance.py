@@ -18,9 +18,9 @@ from functools import lru_cache
 from math import ceil, sqrt
 
 import numpy as np
-from scipy.special import gammaln
 
 from metrics import PrefixCounts
+from metrics.distributions import log_factorial
 from metrics.elementary import exp, log
 from metrics.fairness.prefixes import SMOOTHED_ZERO, SMOOTHING, TERMS, steps, tails
 from metrics.weights import FloatArray, IntArray, exposure_at
@@ -104,8 +104,8 @@ class Mix:
         """
         free = np.concatenate([[0], np.cumsum(weight == 0.0)])[self.length]
         held = np.minimum(self.own, free)
-        logs = gammaln(free + 1.0) - gammaln(free - held + 1.0)
-        logs -= gammaln(self.length + 1.0) - gammaln(self.length - self.own + 1.0)
+        logs = log_factorial(free) - log_factorial(free - held)
+        logs -= log_factorial(self.length) - log_factorial(self.length - self.own)
         found: FloatArray = exp(
             self._by_group(np.where(self.own <= free, self.lists * logs, -np.inf))
         )
@@ -178,7 +178,7 @@ def _mean_entropy(length: int, own: int) -> float:
 
     Among the first i of n items, the group has c with the hypergeometric probability.
     """
-    logs = gammaln(np.arange(length + 1) + 1.0)
+    logs = log_factorial(np.arange(length + 1))
     near = np.array(_near(length, own))
     each = np.empty(length)
     step = max(1, _CHUNK // len(near))

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtrit
 
 from metrics import Aggregation
+from metrics.distributions import normal_cdf, normal_quantile, student_quantile
 from metrics.weights import BoolArray, FloatArray, IntArray
 from pipeline.scores.evidence.intervals import LEAST_DEFINED
 
@@ -123,7 +123,8 @@ def _quantile(numbers: FloatArray, level: float) -> float:
 def few_queries(reach: float, queries: FloatArray) -> FloatArray:
     """Standard errors that ``reach`` of them become with so many queries (Hesterberg 2015)."""
     own = np.maximum(queries, 2.0)
-    found: FloatArray = -stdtrit(own - 1.0, ndtr(-reach)) * np.sqrt(own / (own - 1.0))
+    one = -student_quantile(normal_cdf(-reach), own - 1.0)
+    found: FloatArray = one * np.sqrt(own / (own - 1.0))
     return found
 
 
@@ -252,7 +253,7 @@ def _length(
     drawn = groups.resampled[usable]
     noise = norm(drawn - drawn.sum(axis=0) / len(drawn))
     level = _quantile(noise, confidence)
-    usual = float(-ndtri((1.0 - confidence) / 2.0))
+    usual = float(-normal_quantile((1.0 - confidence) / 2.0))
     level *= float(few_queries(usual, np.array([groups.fewest]))[0]) / usual
     value = float(norm(groups.value))
     return max(0.0, value - level), value + level
@@ -264,7 +265,7 @@ def _mean_gap(groups: GroupResamples, confidence: float) -> tuple[float, float]:
 
 def _variance(groups: GroupResamples, confidence: float) -> tuple[float, float]:
     lower, upper = _length(groups, confidence, _root_mean_square)
-    return lower**2, upper**2
+    return lower * lower, upper * upper
 
 
 _ENDS: dict[str, Callable[[GroupResamples, float], tuple[float, float]]] = {

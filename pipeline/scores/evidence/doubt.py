@@ -7,7 +7,6 @@ Here: intervals and noise floors, put together.  Not here: how either is compute
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
@@ -18,12 +17,10 @@ from metrics.evaluate import way_of
 from metrics.replicates import Replicated, group_values
 from metrics.weights import FloatArray, ratio_of
 from pipeline.scores.evidence.differences import Apart, from_worst, worst_of
+from pipeline.scores.evidence.noise_floor import Floor, Noise
+from pipeline.scores.evidence.resampling import Resampled, Resampling
 from pipeline.settings.audit import Settings
 from schemas.columns import Row
-
-if TYPE_CHECKING:
-    from pipeline.scores.evidence.noise_floor import Floor, Noise
-    from pipeline.scores.evidence.resampling import Resampled, Resampling
 
 Ends = tuple[float | None, float | None]
 
@@ -78,8 +75,8 @@ def nothing_about(found: Evaluation) -> Sure:
 class Evidence:
     """Intervals and noise floors of one batch, from the tables of its file."""
 
-    _resampling: "Resampling | None" = None
-    _noise: "Noise | None" = None
+    _resampling: Resampling | None = None
+    _noise: Noise | None = None
 
     def __init__(
         self,
@@ -90,14 +87,9 @@ class Evidence:
     ) -> None:
         said = settings.evidence
         self._confidence = said.confidence
-        # Neither is loaded where nobody asks for it: scipy takes longer than small files.
         if said.resamples:
-            from pipeline.scores.evidence.resampling import Resampling
-
             self._resampling = Resampling(connection, database, settings, measures)
         if said.noise_draws:
-            from pipeline.scores.evidence.noise_floor import Noise
-
             self._noise = Noise(connection, database, settings)
         self._made: dict[tuple[object, ...], Resampled] = {}
 
@@ -140,9 +132,7 @@ class Evidence:
             worst_of(found) if apart else None,
         )
 
-    def _resampled(
-        self, part: tuple[str, str], attribute: str, counts: Counts
-    ) -> "Resampled | None":
+    def _resampled(self, part: tuple[str, str], attribute: str, counts: Counts) -> Resampled | None:
         """The slice and attribute resampled; None where nothing is."""
         if self._resampling is None:
             return None
@@ -155,7 +145,7 @@ class Evidence:
         return self._made[key]
 
 
-def _doubt(end: Ends, floor: "Floor | None", against: AgainstChance | None) -> Doubt:
+def _doubt(end: Ends, floor: Floor | None, against: AgainstChance | None) -> Doubt:
     said = Doubt(*end)
     if floor is not None:
         said = replace(
@@ -225,7 +215,7 @@ def _compared_ends(
 def against_chance(
     found: Evaluation,
     made: Replicated,
-    drawn: "Resampled",
+    drawn: Resampled,
     counts: Counts,
     confidence: float,
 ) -> Sequence[AgainstChance | None]:
@@ -265,7 +255,7 @@ def against_chance(
 
 
 def _due(
-    found: Evaluation, drawn: "Resampled", counts: Counts
+    found: Evaluation, drawn: Resampled, counts: Counts
 ) -> tuple[FloatArray, FloatArray] | None:
     """Group values of the same lists in random order: of the batch, and of its resamples.
 

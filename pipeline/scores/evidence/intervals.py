@@ -1,8 +1,8 @@
 """From resampled scores to intervals.  Not here: resampling (``resampling``)."""
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtrit
 
+from metrics.distributions import normal_cdf, normal_quantile, student_quantile
 from metrics.weights import FloatArray
 
 LEAST_DEFINED = 0.95
@@ -39,10 +39,11 @@ def intervals(
     count = np.maximum(count, 1)
     with np.errstate(invalid="ignore"):
         below = (ordered < value).sum(axis=0) + (ordered == value).sum(axis=0) / 2.0
-    bias = ndtri(np.clip(below / count, 0.5 / count, 1.0 - 0.5 / count))
-    wide = -stdtrit(queries - 1, (1.0 - confidence) / 2.0) * np.sqrt(queries / (queries - 1.0))
-    lower = _quantile(ordered, count, ndtr(np.minimum(2.0 * bias, 0.0) - wide))
-    upper = _quantile(ordered, count, ndtr(np.maximum(2.0 * bias, 0.0) + wide))
+    bias = normal_quantile(np.clip(below / count, 0.5 / count, 1.0 - 0.5 / count))
+    wide = -student_quantile((1.0 - confidence) / 2.0, queries - 1)
+    wide = wide * np.sqrt(queries / (queries - 1.0))
+    lower = _quantile(ordered, count, normal_cdf(np.minimum(2.0 * bias, 0.0) - wide))
+    upper = _quantile(ordered, count, normal_cdf(np.maximum(2.0 * bias, 0.0) + wide))
     lower, upper = np.fmin(lower, value), np.fmax(upper, value)
     # Where an end is infinite, there is none.
     return (

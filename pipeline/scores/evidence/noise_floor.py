@@ -13,7 +13,6 @@ import duckdb
 import numpy as np
 import pyarrow
 import pyarrow.compute
-from scipy.special import ndtr, ndtri
 
 from metrics import (
     BELOW_ALL,
@@ -32,6 +31,7 @@ from metrics import (
     bare_ranks,
     replicated,
 )
+from metrics.distributions import normal_cdf, normal_quantile
 from metrics.weights import FloatArray, IntArray, exposure_at, ratio_of
 from pipeline.log.whole_lists import run_starts
 from pipeline.scores.evidence.chance import SHUFFLES, Mix, drawn, shuffled_prefixes
@@ -199,7 +199,7 @@ class Noise:
         mean, covariance = mix.weighted(weight)
         covariance = inflated(covariance, self._variance_of(weight))
         # What cannot change is what it is: not another number by a last bit.
-        still = covariance.diagonal() <= (ROUNDING * mean) ** 2
+        still = covariance.diagonal() <= (ROUNDING * mean) * (ROUNDING * mean)
         mean = np.where(still, counts.total("rows", weight[counts.ranks.rank - 1]), mean)
         least, most = mix.reach(weight)
         bounds = np.where(still, mean, least), np.where(still, mean, most)
@@ -374,13 +374,13 @@ def _normal_floor(name: ScoreName, value: float, expected: float, spread: float)
     if name.alarm is None:
         return Floor(expected, None, None)
     side = -1.0 if name.alarm == "low" else 1.0
-    limit = expected + side * float(ndtri(PASSED)) * spread
+    limit = expected + side * float(normal_quantile(PASSED)) * spread
     away = side * (value - expected)
     # Sums of prefixes are stored with some 14 digits.
     rounding = 1e-9 * max(1.0, abs(expected))
     if spread <= rounding * 1e-3:
         return Floor(expected, limit, 1.0 if away <= rounding else 0.0)
-    return Floor(expected, limit, float(ndtr(-away / spread)))
+    return Floor(expected, limit, float(normal_cdf(-away / spread)))
 
 
 def pieces(table: pyarrow.Table, key: Sequence[str]) -> dict[tuple[str, ...], pyarrow.Table]:

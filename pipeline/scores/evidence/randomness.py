@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
+from metrics.distributions import normal_quantile
 from metrics.elementary import exp
 from metrics.weights import FloatArray
 
@@ -51,6 +51,6 @@ def normal_draws(seed: int, draws: int, count: int) -> FloatArray:
     found = np.empty((draws, count))
     for at in range(count):
         middle = (raw(seed, NOISE, at, draws) >> np.uint64(11)).astype(np.float64) + 0.5
-        found[:, at] = ndtri(middle * 2.0**-53)
+        found[:, at] = normal_quantile(middle * 2.0**-53)
     found.setflags(write=False)
     return found
